@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What zswapd was told to do, resolved to plain numbers.
+ *
+ * The order of calls is config_init_defaults(), config_load() for each file, config_validate().
+ * After that the structure is read-only, and any thread may read it; until then it belongs to one
+ * thread.  It owns nothing, so it can be copied and needs no deinit.
+ *
+ * Errors and warnings are logged here, as "FILE:LINE: [section] key: reason; way out".
+ */
+#ifndef ZSWAPD_DAEMON_CONFIG_CONFIG_H
+#define ZSWAPD_DAEMON_CONFIG_CONFIG_H
+
+#include "daemon/config/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum config_transport {
+	CONFIG_TRANSPORT_AUTO,
+	CONFIG_TRANSPORT_UBLK,
+	CONFIG_TRANSPORT_FUSE,
+};
+
+enum config_discard {
+	CONFIG_DISCARD_OFF,
+	CONFIG_DISCARD_PAGES,
+};
+
+enum config_type {
+	CONFIG_TYPE_NAME,
+	CONFIG_TYPE_CHOICE,
+	CONFIG_TYPE_BOOL,
+	CONFIG_TYPE_INT,
+	CONFIG_TYPE_SIZE,
+	CONFIG_TYPE_PAGED,
+	CONFIG_TYPE_PATH,
+};
+
+enum config_option_id {
+#define X(section, key, ...) CONFIG_OPTION_##section##_##key,
+	CONFIG_OPTIONS(X)
+#undef X
+	CONFIG_OPTION_COUNT
+};
+
+/* Holds "FILE:LINE", the file's name cut at its front if need be. */
+#define CONFIG_ORIGIN_MAX 96
+
+/* Holds any value as text. */
+#define CONFIG_TEXT_MAX (CONFIG_PATH_MAX + 1)
+
+struct config {
+	char device_name[CONFIG_NAME_MAX + 1];
+	enum config_transport device_transport;
+	uint64_t device_size; /* bytes, a multiple of 4096 */
+	int device_queues;    /* 0: chosen by the transport */
+
+	bool swap_enable;
+	int swap_priority; /* -1: chosen by the kernel */
+	enum config_discard swap_discard;
+
+	uint64_t memory_limit; /* bytes */
+	int memory_level;      /* zstd's */
+
+	char store_path[CONFIG_PATH_MAX + 1]; /* empty: no store */
+	uint64_t store_size;		      /* bytes; 0: the whole device */
+
+	bool read_overlap;
+
+	uint64_t ram_bytes; /* what shares are shares of */
+	/* Who set each value: "default" or "FILE:LINE". */
+	char origin[CONFIG_OPTION_COUNT][CONFIG_ORIGIN_MAX];
+};
+
+struct config_option {
+	const char *section;
+	const char *key;
+	enum config_type type;
+	size_t offset; /* in struct config */
+	int64_t min, max;
+	const char *choices; /* words with | between them; NULL unless CHOICE */
+	const char *def;
+	const char *text;
+};
+
+/* Indexed by enum config_option_id; the options of a section stand together. */
+extern const struct config_option config_options[CONFIG_OPTION_COUNT];
+
+/* Bytes of RAM of this machine; -errno of sysinfo(2). */
+int config_ram_bytes(uint64_t *ret_bytes);
+
+/* @ram_bytes resolves shares, here and in later config_load() calls; not 0. */
+void config_init_defaults(struct config *c, uint64_t ram_bytes);
+
+/*
+ * Reads the INI file @path over what @c holds.  Unknown sections and keys are warned about and
+ * skipped, of a key given twice the last counts.  On failure @c is as before: -EINVAL for wrong
+ * content, else -errno of opening or reading; a file that does not exist is an error too.
+ */
+int config_load(struct config *c, const char *path);
+
+/* The same from an open stream, which stays open; @name stands for the file in messages. */
+int config_parse(struct config *c, FILE *f, const char *name);
+
+/*
+ * Checks every value once more, and those that depend on one another.  Whether the store's path is
+ * a device, which decides whether it needs a size, is for the store to find out.  -EINVAL.
+ */
+int config_validate(const struct config *c);
+
+/*
+ * Prints every resolved value as a file that config_load() reads back to the same values, with
+ * text, units and origin as comments.  -EIO if @f took an error.
+ */
+int config_print(FILE *f, const struct config *c);
+
+/* The value of option @id as the file would have it.  Returns @buf. */
+const char *config_value(const struct config *c, enum config_option_id id,
+			 char buf[static CONFIG_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Every option of the configuration file, declared once.  The defaults, the parser, the checks and
+ * what --check-config prints are made from this table.  Sections and keys are stable names.
+ *
+ * X(section, key, field, type, min, max, choices, default, text)
+ *
+ * field    the member of struct config
+ * type     NAME    min to max characters a-z, 0-9, _ and -
+ *          CHOICE  one of the words in choices, as the index in that list
+ *          BOOL    yes, no, on, off, true, false, 1 or 0
+ *          INT     a whole number from min to max
+ *          SIZE    bytes from min to max, or a share of RAM
+ *          PAGED   a SIZE that is rounded down to whole 4 KiB pages
+ *          PATH    an absolute path of at most max bytes, or none
+ * default  as it would stand in the file; a size that is a share of RAM is moved into its range, so
+ *          that the defaults hold on a very small and a very large machine
+ */
+#ifndef ZSWAPD_DAEMON_CONFIG_OPTIONS_H
+#define ZSWAPD_DAEMON_CONFIG_OPTIONS_H
+
+#include "common/util.h"
+
+#include <stdint.h>
+
+#define CONFIG_NAME_MAX	       31
+#define CONFIG_PATH_MAX	       255
+#define CONFIG_QUEUES_MAX      64
+
+#define CONFIG_DEVICE_SIZE_MIN MIB(1)
+#define CONFIG_DEVICE_SIZE_MAX (GIB(1) << 14) /* 16 TiB: slot numbers have 32 bits */
+
+/* A handful of open segments per thread and the reserve, and still a tier worth the name. */
+#define CONFIG_MEMORY_LIMIT_MIN MIB(16)
+
+/* Below this, cleaning has no room to move survivors to. */
+#define CONFIG_STORE_SIZE_MIN MIB(16)
+
+/* clang-format off */
+#define CONFIG_OPTIONS(X)                                                                                             \
+	X(device, name,      device_name,      NAME,   1, CONFIG_NAME_MAX, NULL, "zswap0",                            \
+	  "Name of the block device, which appears as /dev/zswap/NAME.")                                              \
+	X(device, transport, device_transport, CHOICE, 0, 0, "auto|ublk|fuse", "auto",                                \
+	  "How the device reaches the kernel; auto takes ublk where the kernel has it.")                              \
+	X(device, size,      device_size,      PAGED,  CONFIG_DEVICE_SIZE_MIN, CONFIG_DEVICE_SIZE_MAX, NULL, "50%",   \
+	  "Size of the device: how much uncompressed memory can be swapped to it.")                                   \
+	X(device, queues,    device_queues,    INT,    0, CONFIG_QUEUES_MAX, NULL, "0",                               \
+	  "Request queues, each served by a thread of its own; 0 lets zswapd choose.")                                \
+	X(swap,   enable,    swap_enable,      BOOL,   0, 0, NULL, "yes",                                             \
+	  "Whether zswapd swaps on the device once it answers, and off before it leaves.")                            \
+	X(swap,   priority,  swap_priority,    INT,    -1, 32767, NULL, "100",                                        \
+	  "Priority among swap devices, higher is used first; -1 lets the kernel choose.")                            \
+	X(swap,   discard,   swap_discard,     CHOICE, 0, 0, "off|pages", "pages",                                    \
+	  "Whether the kernel reports pages it has freed; off keeps their memory in use.")                            \
+	X(memory, limit,     memory_limit,     SIZE,   CONFIG_MEMORY_LIMIT_MIN, INT64_MAX, NULL, "20%",               \
+	  "Memory for compressed pages; beyond it the oldest go to the store.")                                       \
+	X(memory, level,     memory_level,     INT,    -7, 19, NULL, "1",                                             \
+	  "zstd level; higher is denser and slower, negative levels are the fastest.")                                \
+	X(store,  path,      store_path,       PATH,   0, CONFIG_PATH_MAX, NULL, "none",                              \
+	  "Block device or file that holds pages evicted from memory; none keeps all in memory.")                     \
+	X(store,  size,      store_size,       SIZE,   0, INT64_MAX, NULL, "0",                                       \
+	  "Bytes of the store to use; 0 takes a whole block device, a file needs a size.")                            \
+	X(read,   overlap,   read_overlap,     BOOL,   0, 0, NULL, "on",                                              \
+	  "Whether resident pages are decompressed while reads from the store are in flight.")
+/* clang-format on */
+
+#endif

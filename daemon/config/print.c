@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The resolved configuration as a file.  Comments stand on lines of their own, since the parser
+ * takes them nowhere else; each option's is its text, its range and default, what the value means
+ * in a unit that people read, and who set it.
+ */
+#include "common/size.h"
+#include "daemon/config/value.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static void print_range(FILE *f, const struct config_option *o)
+{
+	char min[SIZE_TEXT_MAX], max[SIZE_TEXT_MAX];
+
+	switch (o->type) {
+	case CONFIG_TYPE_NAME:
+		fprintf(f, "%" PRId64 " to %" PRId64 " of a-z, 0-9, _ and -", o->min, o->max);
+		break;
+	case CONFIG_TYPE_CHOICE:
+		fprintf(f, "One of %s", o->choices);
+		break;
+	case CONFIG_TYPE_BOOL:
+		fputs("yes or no", f);
+		break;
+	case CONFIG_TYPE_INT:
+		fprintf(f, "%" PRId64 " to %" PRId64, o->min, o->max);
+		break;
+	case CONFIG_TYPE_SIZE:
+	case CONFIG_TYPE_PAGED:
+		fprintf(f, "Bytes, K, M, G, T or %% of RAM; at least %s",
+			size_format(min, (uint64_t)o->min));
+		if (o->max != INT64_MAX)
+			fprintf(f, ", at most %s", size_format(max, (uint64_t)o->max));
+		break;
+	case CONFIG_TYPE_PATH:
+		fputs("none or an absolute path", f);
+		break;
+	}
+	fprintf(f, "; default %s.", o->def);
+}
+
+static void print_meaning(FILE *f, const struct config *c, const struct config_option *o)
+{
+	uint64_t bytes;
+	char text[SIZE_TEXT_MAX];
+
+	if (o->type != CONFIG_TYPE_SIZE && o->type != CONFIG_TYPE_PAGED)
+		return;
+	memcpy(&bytes, (const char *)c + o->offset, sizeof(bytes));
+	if (!bytes)
+		return;
+	fprintf(f, "# Bytes: %s", size_format(text, bytes));
+	fprintf(f, ", %.1f %% of RAM", 100.0 * (double)bytes / (double)c->ram_bytes);
+	if (o->type == CONFIG_TYPE_PAGED)
+		fprintf(f, ", %" PRIu64 " pages", bytes / 4096);
+	fputs(".\n", f);
+}
+
+int config_print(FILE *f, const struct config *c)
+{
+	char ram[SIZE_TEXT_MAX], value[CONFIG_TEXT_MAX];
+	const char *section = "";
+
+	fprintf(f, "# zswapd's configuration as resolved on a machine with %s of RAM.\n",
+		size_format(ram, c->ram_bytes));
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
+		const struct config_option *o = &config_options[id];
+
+		if (strcmp(section, o->section))
+			fprintf(f, "\n[%s]\n", o->section);
+		else
+			fputc('\n', f);
+		section = o->section;
+		fprintf(f, "# %s\n# ", o->text);
+		print_range(f, o);
+		fputc('\n', f);
+		print_meaning(f, c, o);
+		if (strcmp(c->origin[id], "default"))
+			fprintf(f, "# Set by %s.\n", c->origin[id]);
+		fprintf(f, "%s = %s\n", o->key, config_value(c, id, value));
+	}
+	return fflush(f) || ferror(f) ? -EIO : 0;
+}
