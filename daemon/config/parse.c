@@ -138,6 +138,7 @@ static char *read_line(char *str, int num, void *arg)
 	/* With room for "\n" and NUL: a line that fills inih's buffer makes it skip the next. */
 	if (p->error || !read_raw(p, str, (size_t)num - 2, &cut))
 		return NULL;
+	z_assert(strlen(str) + 2 <= (size_t)num); /* no sanitizer watches inih's buffer */
 	if (p->line == 1 && !strncmp(start, "\xef\xbb\xbf", 3))
 		start += 3;
 	start = trim(start);
