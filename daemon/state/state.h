@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state memfd: everything that says where the pages are.
+ *
+ *   0        struct state_header (one page)
+ *   4096     index: nslots words of 8 bytes, to a whole page
+ *   ...      segment records: nsegments of 64 bytes, to a whole page
+ *
+ * Offsets only, no pointers: the next process may map it anywhere.  The words and records are valid
+ * at any instant; publishing one word or one record field is what changes the state.  What is
+ * process-local (pins, the dead flag) is reset by state_attach().
+ *
+ * The size is sealed, so that no other holder of the descriptor can cut it off under us.
+ */
+#ifndef ZSWAPD_STATE_STATE_H
+#define ZSWAPD_STATE_STATE_H
+
+#include "daemon/state/index.h"
+#include "daemon/state/segment.h"
+
+#include <stdint.h>
+
+#define SLOT_SIZE     4096u
+#define SLOTS_MAX     ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
+
+#define STATE_MAGIC   0x6574617453505a5aull
+#define STATE_VERSION 1u
+
+struct state_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_size;
+	uint64_t nslots;
+	uint32_t nsegments;
+	uint32_t nframes;
+	uint32_t nplaces;
+	uint32_t reserved;
+	uint64_t index_offset;
+	uint64_t segments_offset;
+	uint64_t total_size;
+	uint64_t checksum;	   /* XXH3 of all above */
+	_Atomic uint64_t next_seq; /* the next segment's sequence number */
+};
+
+_Static_assert(offsetof(struct state_header, next_seq) == 72, "part of the state's layout");
+
+struct state_geometry {
+	uint64_t nslots;  /* 1 to SLOTS_MAX */
+	uint32_t nframes; /* the front tier's limit in MiB, at least 1 */
+	uint32_t nplaces; /* segments the store has room for, 0 without a store */
+};
+
+struct state {
+	int fd;
+	struct state_header *header;
+	index_word *index;
+	struct segment *segments;
+	struct state_geometry geo;
+	uint32_t nsegments;
+};
+
+/*
+ * Makes a new memfd, all slots empty, all records free, all of it present in memory (-ENOMEM if
+ * that can't be had).  -EINVAL: geometry out of range.
+ */
+int state_new(struct state **ret, const struct state_geometry *geo);
+
+/*
+ * Maps the state that @fd holds and takes over the descriptor, on success only.  -EBADMSG: not a
+ * state, another version, or damaged; the log says which.
+ */
+int state_attach(struct state **ret, int fd);
+
+/* Unmaps and closes.  The memfd lives on while somebody else holds it. */
+void state_free(struct state *s);
+
+static inline uint64_t state_bytes(const struct state *s)
+{
+	return s->header->total_size;
+}
+
+#endif
