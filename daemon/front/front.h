@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The front tier's memory: a memfd of 1 MiB frames.
+ *
+ * A frame is absent (a hole, costs nothing), free (present in memory, nobody's), or in use (a
+ * segment record names it).  Data threads only ever take free frames: memory is asked of the kernel
+ * by the mover, ahead of need, so that a page can be stored while the kernel has none to give.
+ *
+ *   absent --front_grow()--> free --front_get()--> in use --front_put()--> free --front_shrink()-->
+ * absent
+ *
+ * grow and shrink: the mover's thread only.  get and put: any thread, lock-free.
+ */
+#ifndef ZSWAPD_FRONT_FRONT_H
+#define ZSWAPD_FRONT_FRONT_H
+
+#include "daemon/front/idstack.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FRAME_SIZE (1u << 20)
+#define FRAME_NONE IDSTACK_NONE
+
+struct front {
+	/* set at start */
+	int fd;
+	uint8_t *base;
+	uint32_t nframes;
+	/* atomic, any thread */
+	struct idstack free;
+	_Atomic uint32_t present; /* free and in use; written by the mover */
+	/* mover only: stack of absent frames */
+	uint32_t *absent;
+	uint32_t nabsent;
+};
+
+/*
+ * @nframes: the most there can ever be.  All frames are absent.  @fd >= 0 takes over the memory of
+ * a process that went before (and owns the descriptor on success); its frames are absent as well
+ * until front_claim() says otherwise.  -EBADMSG: @fd has another size.
+ */
+int front_new(struct front **ret, uint32_t nframes, int fd);
+void front_free(struct front *f);
+
+/* Takeover, before any thread runs: @frame is in use.  False: somebody claimed it before. */
+bool front_claim(struct front *f, uint32_t frame);
+
+/* Makes one absent frame free.  -ENOSPC: none is absent; -ENOMEM: the kernel has no memory. */
+int front_grow(struct front *f, uint32_t *ret_frame);
+
+/* Makes one free frame absent again; FRAME_NONE if fewer than @keep + 1 are free. */
+uint32_t front_shrink(struct front *f, uint32_t keep);
+
+/* FRAME_NONE if fewer than @keep + 1 frames are free. */
+static inline uint32_t front_get(struct front *f, uint32_t keep)
+{
+	return idstack_pop(&f->free, keep);
+}
+
+static inline void front_put(struct front *f, uint32_t frame)
+{
+	idstack_push(&f->free, frame);
+}
+
+static inline uint8_t *front_frame(const struct front *f, uint32_t frame)
+{
+	return f->base + (uint64_t)frame * FRAME_SIZE;
+}
+
+static inline uint32_t front_present(struct front *f)
+{
+	return atomic_load_explicit(&f->present, memory_order_relaxed);
+}
+
+#endif
