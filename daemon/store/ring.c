@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/store/ring.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#define STORE_FILE 0
+
+int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers)
+{
+	struct io_uring_params p = {
+		/*
+		 * COOP_TASKRUN: completions are delivered when the thread enters the kernel anyway
+		 * (it does so all the time) instead of by an interrupt to its CPU.
+		 */
+		.flags =
+			IORING_SETUP_CQSIZE | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+		.cq_entries = entries * 4,
+	};
+	int ret;
+
+	memset(r, 0, sizeof(*r));
+	ret = io_uring_queue_init_params(entries, &r->u, &p);
+	if (ret < 0) {
+		log_err("io_uring: cannot set up a ring: %s; the kernel must be 6.1 or later and "
+			"kernel.io_uring_disabled must be 0",
+			strerror(-ret));
+		return ret;
+	}
+	if (store_fd >= 0) {
+		ret = io_uring_register_files(&r->u, &store_fd, 1);
+		if (ret < 0)
+			goto fail;
+		r->has_store = true;
+	}
+	if (nbuffers) {
+		ret = io_uring_register_buffers_sparse(&r->u, nbuffers);
+		if (ret < 0)
+			goto fail;
+	}
+	return 0;
+fail:
+	log_err("io_uring: cannot register the store or %u buffers: %s", nbuffers, strerror(-ret));
+	io_uring_queue_exit(&r->u);
+	return ret;
+}
+
+void ring_deinit(struct ring *r)
+{
+	if (r->u.ring_fd > 0)
+		io_uring_queue_exit(&r->u);
+	memset(r, 0, sizeof(*r));
+}
+
+int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len)
+{
+	struct iovec iov = {.iov_base = base, .iov_len = base ? len : 0};
+	__u64 tag = 0;
+	int ret = io_uring_register_buffers_update_tag(&r->u, index, &iov, &tag, 1);
+
+	return ret < 0 ? ret : 0;
+}
+
+struct io_uring_sqe *ring_sqe(struct ring *r, struct ring_op *op)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->u);
+
+	/* Without SQPOLL a submit takes all entries over, so the second try finds room. */
+	for (unsigned tries = 0; !sqe; tries++) {
+		z_assert(tries < 1000);
+		ring_submit(r);
+		sqe = io_uring_get_sqe(&r->u);
+	}
+	r->inflight++;
+	io_uring_sqe_set_data(sqe, op);
+	return sqe;
+}
+
+/* The prep calls clear user_data in no version, but they write most other fields: prep, then data.
+ */
+static void prep_store(struct io_uring_sqe *sqe, struct ring_op *op, int opcode, const void *buf,
+		       unsigned len, uint64_t off, int buf_index)
+{
+	io_uring_prep_rw(opcode, sqe, STORE_FILE, buf, len, off);
+	sqe->flags |= IOSQE_FIXED_FILE;
+	if (buf_index >= 0)
+		sqe->buf_index = (uint16_t)buf_index;
+	io_uring_sqe_set_data(sqe, op);
+}
+
+void ring_store_read(struct ring *r, struct ring_op *op, void *buf, unsigned len, uint64_t off,
+		     int buf_index)
+{
+	prep_store(ring_sqe(r, op), op, buf_index >= 0 ? IORING_OP_READ_FIXED : IORING_OP_READ, buf,
+		   len, off, buf_index);
+}
+
+void ring_store_write(struct ring *r, struct ring_op *op, const void *buf, unsigned len,
+		      uint64_t off, int buf_index)
+{
+	prep_store(ring_sqe(r, op), op, buf_index >= 0 ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE,
+		   buf, len, off, buf_index);
+}
+
+void ring_poll_in(struct ring *r, struct ring_op *op, int fd)
+{
+	struct io_uring_sqe *sqe = ring_sqe(r, op);
+
+	io_uring_prep_poll_add(sqe, fd, POLLIN);
+	io_uring_sqe_set_data(sqe, op);
+}
+
+int ring_submit(struct ring *r)
+{
+	int ret = io_uring_submit(&r->u);
+
+	return ret < 0 ? ret : 0;
+}
+
+unsigned ring_reap(struct ring *r)
+{
+	struct io_uring_cqe *cqe;
+	unsigned n = 0;
+
+	while (io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
+		struct ring_op *op = io_uring_cqe_get_data(cqe);
+		int32_t res = cqe->res;
+		uint32_t flags = cqe->flags;
+
+		/* Seen before it is handled: done() may queue, and even wait. */
+		io_uring_cqe_seen(&r->u, cqe);
+		n++;
+		if (!op)
+			continue;
+		if (!(flags & IORING_CQE_F_MORE)) {
+			z_assert(r->inflight > 0);
+			r->inflight--;
+		}
+		op->done(op, res, flags);
+	}
+	return n;
+}
+
+unsigned ring_wait(struct ring *r, uint64_t timeout_ns)
+{
+	struct __kernel_timespec ts = {
+		.tv_sec = (int64_t)(timeout_ns / 1000000000u),
+		.tv_nsec = (long long)(timeout_ns % 1000000000u),
+	};
+	struct io_uring_cqe *cqe;
+
+	if (io_uring_cq_ready(&r->u) == 0)
+		/* -ETIME and -EINTR: nothing has come, which is an answer. */
+		io_uring_submit_and_wait_timeout(&r->u, &cqe, 1, &ts, NULL);
+	else
+		ring_submit(r);
+	return ring_reap(r);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One io_uring and whoever waits on it.
+ *
+ * A ring belongs to the thread that made it.  An operation in flight is a struct ring_op inside its
+ * owner's structure; when the kernel has answered, ring_reap() calls op->done.  So the engine's
+ * store reads, the transport's commands and wake-ups from other threads share one ring and one
+ * wait.
+ *
+ * The submission queue never overflows for the caller: a full one is submitted first.  The store is
+ * registered file 0 where there is one.
+ */
+#ifndef ZSWAPD_STORE_RING_H
+#define ZSWAPD_STORE_RING_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring_op {
+	/* @res as in io_uring's cqe->res; @flags as in cqe->flags (IORING_CQE_F_MORE: not the last)
+	 */
+	void (*done)(struct ring_op *op, int32_t res, uint32_t flags);
+};
+
+struct ring {
+	struct io_uring u;
+	unsigned inflight; /* operations whose last completion has not been reaped */
+	bool has_store;
+};
+
+/*
+ * @entries: submission queue size; the completion queue is four times that.  @store_fd: registered
+ * as file 0, or -1.  @nbuffers: slots for registered buffers, empty at first.
+ * Errors are io_uring_setup(2)'s and io_uring_register(2)'s.
+ */
+int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers);
+void ring_deinit(struct ring *r);
+
+/* Puts @base (NULL: nothing) into buffer slot @index. */
+int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len);
+
+/* An entry to be filled; @op->done is called for it.  Never NULL. */
+struct io_uring_sqe *ring_sqe(struct ring *r, struct ring_op *op);
+
+/* Queues a transfer between @buf and offset @off of the store; @buf_index < 0: not registered. */
+void ring_store_read(struct ring *r, struct ring_op *op, void *buf, unsigned len, uint64_t off,
+		     int buf_index);
+void ring_store_write(struct ring *r, struct ring_op *op, const void *buf, unsigned len,
+		      uint64_t off, int buf_index);
+
+/* Queues one wait for @fd to become readable. */
+void ring_poll_in(struct ring *r, struct ring_op *op, int fd);
+
+/* Hands what is queued to the kernel; 0 or a negative errno that leaves the entries queued. */
+int ring_submit(struct ring *r);
+
+/* Handles the completions that are there, without waiting; returns how many. */
+unsigned ring_reap(struct ring *r);
+
+/* Submits, waits up to @timeout_ns for one completion, reaps.  Returns how many were handled. */
+unsigned ring_wait(struct ring *r, uint64_t timeout_ns);
+
+#endif
