@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Moving live objects from one segment to another.
+ *
+ * A segment is walked from header to header.  An object is live if its slot's word names exactly
+ * this segment and offset; a live one is checked, copied, sealed for its new segment, and its word
+ * replaced.  If the slot is written in the meantime the word differs, and the copy is dropped.
+ *
+ * After a full walk nothing may be left.  What is left lies behind a damaged header: then the index
+ * itself is searched for words of this segment (slow, and as rare as damage).  An object that fails
+ * its check makes its slot LOST, which reads as an I/O error.  If even then the record counts
+ * something as live, no word refers to it (see index_publish()), and it is dropped.
+ */
+#include "daemon/engine/evictor_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct move {
+	struct evictor *v;
+	uint32_t id;
+	struct segment *from;
+	const uint8_t *bytes;
+	struct writer *to;
+	bool only_referenced;
+};
+
+/* The slot's bytes are damaged. */
+static void lose(struct move *m, uint64_t slot, uint64_t word)
+{
+	struct engine *e = m->v->e;
+
+	engine_report_damage(e, m->v->c, slot, m->id, "a segment that was cleaned");
+	if (index_replace(&e->state->index[slot], word, INDEX_LOST)) {
+		counter_add(m->v->c, CTR_slots_lost, 1);
+		engine_release_word(e, word);
+	}
+}
+
+static int move_object(struct move *m, uint64_t slot, uint64_t word)
+{
+	struct engine *e = m->v->e;
+	const struct object *o = (const struct object *)(m->bytes + index_offset(word));
+	uint32_t size = index_size(word);
+	struct object *copy;
+	uint64_t new;
+
+	if (!object_check(o, size, (uint32_t)slot, m->from->seq)) {
+		lose(m, slot, word);
+		return 0;
+	}
+	copy = writer_reserve(m->to);
+	if (!copy)
+		return -ENOSPC;
+	memcpy(copy, o, size);
+	object_reseal(copy, m->to->record->seq);
+	new = writer_commit(m->to, size);
+	if (!index_replace(&e->state->index[slot], word, new)) {
+		writer_uncommit(m->to, size);
+		return 0;
+	}
+	engine_release_word(e, word);
+	counter_add(m->v->c, CTR_pages_cleaned_total, 1);
+	return 0;
+}
+
+/* The word, if the object at @offset is its slot's; else 0. */
+static uint64_t live_word(struct engine *e, uint32_t id, uint32_t offset, uint32_t slot)
+{
+	uint64_t word;
+
+	if (slot >= e->state->geo.nslots)
+		return 0;
+	word = index_load(&e->state->index[slot]);
+	return index_tag(word) == INDEX_OBJECT && index_segment(word) == id &&
+			       index_offset(word) == offset
+		       ? word
+		       : 0;
+}
+
+/* The next header behind @offset, or the segment's end if this one can't be believed. */
+static uint32_t next_offset(const struct object *o, uint32_t offset, uint32_t used)
+{
+	if (o->len > CODEC_PAGE_SIZE || offset + object_size(o->len) > used)
+		return used;
+	return offset + object_size(o->len);
+}
+
+static int walk(struct move *m)
+{
+	struct engine *e = m->v->e;
+	uint32_t used = m->from->used;
+	uint32_t offset = 0;
+
+	while (offset + sizeof(struct object) <= used) {
+		const struct object *o = (const struct object *)(m->bytes + offset);
+		uint64_t word = live_word(e, m->id, offset, o->slot);
+		uint32_t next = next_offset(o, offset, used);
+		int r;
+
+		/* The word knows the size, too, and was never on the device. */
+		if (word && offset + index_size(word) <= used)
+			next = offset + index_size(word);
+		if (word && (!m->only_referenced || word & INDEX_REF)) {
+			r = move_object(m, o->slot, word);
+			if (r < 0)
+				return r;
+		}
+		offset = next;
+	}
+	return 0;
+}
+
+static int search_index(struct move *m)
+{
+	struct engine *e = m->v->e;
+
+	for (uint64_t slot = 0; slot < e->state->geo.nslots; slot++) {
+		uint64_t word = index_load(&e->state->index[slot]);
+		int r;
+
+		if (index_tag(word) != INDEX_OBJECT || index_segment(word) != m->id)
+			continue;
+		if (index_offset(word) + index_size(word) > SEGMENT_SIZE) {
+			lose(m, slot, word);
+			continue;
+		}
+		r = move_object(m, slot, word);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int move_all(struct move *m)
+{
+	int r = walk(m);
+
+	if (r < 0 || segment_live_objects(m->from) == 0)
+		return r;
+	r = search_index(m);
+	if (r < 0)
+		return r;
+	if (segment_live_objects(m->from) != 0) {
+		atomic_store(&m->from->released, atomic_load(&m->from->added));
+		engine_push_dead(m->v->e, m->id);
+	}
+	return 0;
+}
+
+static struct move memory_move(struct evictor *v, uint32_t segment)
+{
+	struct segment *s = &v->e->state->segments[segment];
+	struct segment_where where = segment_where_load(s);
+
+	z_assert(segment_state_load(s) == SEGMENT_SEALED && where.frame != SEGMENT_NONE);
+	return (struct move){
+		.v = v,
+		.id = segment,
+		.from = s,
+		.bytes = front_frame(v->e->front, where.frame),
+		/* What came back from the store must stay entitled to the places kept for it. */
+		.to = s->kind == SEGMENT_SURVIVOR ? &v->survivors : &v->young,
+	};
+}
+
+int evictor_clean_memory(struct evictor *v, uint32_t segment)
+{
+	struct move m = memory_move(v, segment);
+	int r = move_all(&m);
+
+	if (r == 0)
+		counter_add(v->c, CTR_segments_cleaned_total, 1);
+	return r;
+}
+
+/* Live bytes that were read since the last look, and lowers the marks if @clear. */
+static uint32_t count_referenced(struct move *m, bool clear)
+{
+	struct engine *e = m->v->e;
+	uint32_t used = m->from->used;
+	uint32_t offset = 0, bytes = 0;
+
+	while (offset + sizeof(struct object) <= used) {
+		const struct object *o = (const struct object *)(m->bytes + offset);
+		uint64_t word = live_word(e, m->id, offset, o->slot);
+
+		if (word & INDEX_REF) {
+			bytes += index_size(word);
+			if (clear)
+				index_clear_ref(&e->state->index[o->slot], word);
+		}
+		offset = next_offset(o, offset, used);
+	}
+	return bytes;
+}
+
+int evictor_spare_referenced(struct evictor *v, uint32_t segment)
+{
+	struct move m = memory_move(v, segment);
+	uint32_t referenced = count_referenced(&m, false);
+	int r = 0;
+
+	m.only_referenced = true;
+	if (referenced > segment_live_bytes(m.from) / 2)
+		count_referenced(&m, true); /* all are equal then: the next look decides */
+	else if (referenced > 0)
+		r = walk(&m);
+	return r < 0 ? r : (int)segment_live_bytes(m.from);
+}
+
+struct clean_read {
+	struct ring_op op;
+	int32_t res;
+	bool done;
+};
+
+static void clean_read_done(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct clean_read *rd = container_of(op, struct clean_read, op);
+
+	(void)flags;
+	rd->res = res;
+	rd->done = true;
+}
+
+/* Waits for the one read, while completed writes are handled as they come. */
+static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
+{
+	struct clean_read rd = {.op.done = clean_read_done};
+
+	counter_add(v->c, CTR_store_clean_read_bytes_total, len);
+	ring_store_read(&v->ring, &rd.op, v->staging, len,
+			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE,
+			v->staging_registered ? (int)v->staging_index : -1);
+	/* The device bounds this wait; the buffer is its own until it has answered. */
+	while (!rd.done)
+		evictor_wait(v, 1000000000ull);
+	if (rd.res == (int32_t)len)
+		return 0;
+	counter_add(v->c, CTR_store_read_errors_total, 1);
+	log_err("store: read of %u bytes at place %u for cleaning: %s; the segment stays as it is",
+		len, place, rd.res < 0 ? strerror(-rd.res) : "short read");
+	return -EIO;
+}
+
+int evictor_clean_store(struct evictor *v, uint32_t segment)
+{
+	struct segment *s = &v->e->state->segments[segment];
+	struct move m = {
+		.v = v, .id = segment, .from = s, .bytes = v->staging, .to = &v->survivors};
+	uint32_t len = (uint32_t)align_up(s->used, SLOT_SIZE);
+	int r;
+
+	z_assert(segment_state_load(s) == SEGMENT_STORED);
+	r = read_segment(v, segment_where_load(s).place, len);
+	if (r == 0)
+		r = move_all(&m);
+	if (r == 0)
+		counter_add(v->c, CTR_segments_cleaned_total, 1);
+	return r;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Making an engine, taking one over, and its numbers.
+ *
+ * A takeover trusts the index and what the records say about frames and places, each of which was
+ * published by a single store; everything else is computed again: live counts from the index words,
+ * free records, frames and places from what is left over.
+ */
+#include "daemon/engine/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+uint64_t engine_memory_min(unsigned nqueues)
+{
+	/* Two open segments a queue, two of the mover's, what is kept for it, and two to move. */
+	return (2ull * nqueues + 2 + FRAMES_KEPT + 2) * SEGMENT_SIZE;
+}
+
+static int check_options(const struct engine_options *o)
+{
+	if (o->nqueues == 0 || o->nqueues > ENGINE_QUEUES_MAX || o->device_bytes < SLOT_SIZE ||
+	    o->device_bytes % SLOT_SIZE || o->device_bytes / SLOT_SIZE > SLOTS_MAX ||
+	    o->level < CODEC_LEVEL_MIN || o->level > CODEC_LEVEL_MAX)
+		return -EINVAL;
+	if (o->store.fd >= 0 &&
+	    (o->store.dio_align == 0 || o->store.dio_align > SLOT_SIZE ||
+	     o->store.data_offset % SLOT_SIZE || o->store.nplaces <= PLACES_KEPT)) {
+		log_err("store: room for %u segments is too little; give [store] size at least %u MiB",
+			o->store.nplaces, PLACES_KEPT + 2);
+		return -EINVAL;
+	}
+	if (o->memory_limit < engine_memory_min(o->nqueues)) {
+		log_err("[memory] limit: %" PRIu64
+			" bytes are too few for %u queues, which need %" PRIu64
+			"; raise the limit or lower [device] queues",
+			o->memory_limit, o->nqueues, engine_memory_min(o->nqueues));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_state(struct engine *e, const struct engine_options *o)
+{
+	struct state_geometry geo = {
+		.nslots = o->device_bytes / SLOT_SIZE,
+		.nframes = (uint32_t)(o->memory_limit / SEGMENT_SIZE),
+		.nplaces = o->store.fd >= 0 ? o->store.nplaces : 0,
+	};
+	struct state *s = NULL;
+	int r;
+
+	r = o->state_fd >= 0 ? state_attach(&s, o->state_fd) : state_new(&s, &geo);
+	if (r < 0)
+		return r;
+	e->state = s;
+	if (memcmp(&s->geo, &geo, sizeof(geo)) == 0)
+		return 0;
+	log_err("state: holds %" PRIu64 " slots, %u frames, %u places, but %" PRIu64 ", %u, %u are "
+		"configured; start with the former configuration, or swap off first",
+		s->geo.nslots, s->geo.nframes, s->geo.nplaces, geo.nslots, geo.nframes,
+		geo.nplaces);
+	return -EBADMSG;
+}
+
+/*
+ * Makes the record's phase one that a new process can go on from; false if it makes no sense.
+ * @places: which ones earlier records have claimed.
+ */
+static bool recover_record(struct engine *e, struct segment *s, bool *places)
+{
+	struct segment_where where = segment_where_load(s);
+	bool frame = where.frame < e->state->geo.nframes;
+	bool place = where.place < e->state->geo.nplaces;
+
+	if ((!frame && where.frame != SEGMENT_NONE) || (!place && where.place != SEGMENT_NONE))
+		return false;
+	switch (segment_state_load(s)) {
+	case SEGMENT_FREE:
+		return true;
+	case SEGMENT_OPEN:
+	case SEGMENT_WRITING: /* whether the write has reached the store is unknown; the frame is
+				 whole */
+	case SEGMENT_SEALED:
+		if (!frame || !front_claim(e->front, where.frame))
+			return false;
+		segment_where_set(s, where.frame, SEGMENT_NONE);
+		segment_state_set(s, SEGMENT_SEALED);
+		return true;
+	case SEGMENT_STORED:
+		if (!place || places[where.place] || s->used > SEGMENT_SIZE)
+			return false;
+		places[where.place] = true;
+		segment_where_set(s, SEGMENT_NONE, where.place);
+		return true;
+	}
+	return false;
+}
+
+static int recover_records(struct engine *e)
+{
+	cleanup_free bool *places = calloc(e->state->geo.nplaces + 1, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->state->nsegments; i++) {
+		struct segment *s = &e->state->segments[i];
+
+		segment_added_set(s, 0);
+		atomic_store(&s->released, 0);
+		if (recover_record(e, s, places))
+			continue;
+		log_err("state: record of segment %u makes no sense; its pages are lost", i);
+		segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
+		segment_state_set(s, SEGMENT_FREE);
+	}
+	return 0;
+}
+
+/* Counts the objects again; a word that points nowhere becomes LOST. */
+static int recover_index(struct engine *e)
+{
+	struct counter_set *c = &e->mover_counters;
+	cleanup_free uint32_t *ends = calloc(e->state->nsegments, sizeof(*ends));
+	uint64_t lost = 0;
+
+	if (!ends)
+		return -ENOMEM;
+	for (uint64_t slot = 0; slot < e->state->geo.nslots; slot++) {
+		index_word *w = &e->state->index[slot];
+		uint64_t word = index_load(w);
+		uint32_t id = index_segment(word);
+		uint64_t end = (uint64_t)index_offset(word) + index_size(word);
+		struct segment *s;
+
+		if (index_tag(word) == INDEX_SAME)
+			counter_add(c, CTR_slots_same_filled, 1);
+		if (index_tag(word) == INDEX_LOST)
+			counter_add(c, CTR_slots_lost, 1);
+		if (index_tag(word) != INDEX_OBJECT)
+			continue;
+		s = &e->state->segments[id < e->state->nsegments ? id : 0];
+		if (id >= e->state->nsegments || segment_state_load(s) == SEGMENT_FREE ||
+		    end > SEGMENT_SIZE || index_size(word) < sizeof(struct object)) {
+			index_publish(w, INDEX_LOST);
+			counter_add(c, CTR_slots_lost, 1);
+			lost++;
+			continue;
+		}
+		segment_added_set(s, segment_live_load(s) + segment_one(index_size(word)));
+		ends[id] = (uint32_t)max_u64(ends[id], end);
+	}
+	/* A segment that was open when its writer died never had its length written down. */
+	for (uint32_t i = 0; i < e->state->nsegments; i++) {
+		struct segment *s = &e->state->segments[i];
+
+		s->used = (uint32_t)max_u64(s->used <= SEGMENT_SIZE ? s->used : 0, ends[i]);
+	}
+	if (lost)
+		log_err("state: %" PRIu64 " slots point to nothing; reading them is an I/O error",
+			lost);
+	return 0;
+}
+
+static void sort_out_records(struct engine *e)
+{
+	uint32_t places = 0;
+
+	/* Backwards, so that low numbers are taken first. */
+	for (uint32_t i = e->state->nsegments; i-- > 0;) {
+		struct segment *s = &e->state->segments[i];
+		struct segment_where where = segment_where_load(s);
+
+		if (segment_state_load(s) == SEGMENT_FREE) {
+			segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
+			idstack_push(&e->records, i);
+			continue;
+		}
+		if (where.frame != SEGMENT_NONE)
+			atomic_store(&e->frame_segment[where.frame], i);
+		places += where.place != SEGMENT_NONE;
+		if (segment_live_load(s) == 0)
+			engine_push_dead(e, i);
+	}
+	atomic_store(&e->places_used, places);
+}
+
+/* Frames the mover keeps free ahead of need: enough for the queues, and a 32nd of the limit. */
+static uint32_t reserve_frames(const struct engine *e)
+{
+	uint32_t nframes = e->state->geo.nframes;
+	uint32_t spare = (uint32_t)(nframes - engine_memory_min(e->nqueues) / SEGMENT_SIZE);
+	uint64_t want = FRAMES_KEPT + 1 + max_u64(min_u64(nframes / 32, 64), e->nqueues);
+
+	return (uint32_t)min_u64(want, FRAMES_KEPT + 1 + spare);
+}
+
+static int open_queues(struct engine *e)
+{
+	for (unsigned i = 0; i < ENGINE_QUEUES_MAX; i++)
+		e->queues[i].wake_fd = -1;
+	for (unsigned i = 0; i < e->nqueues; i++) {
+		e->queues[i].wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (e->queues[i].wake_fd < 0)
+			return -errno;
+	}
+	e->mover_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return e->mover_fd < 0 ? -errno : 0;
+}
+
+static int engine_init(struct engine *e, const struct engine_options *o)
+{
+	int r;
+
+	r = open_queues(e);
+	if (r < 0)
+		return r;
+	r = open_state(e, o);
+	if (r < 0)
+		return r;
+	r = front_new(&e->front, e->state->geo.nframes, o->front_fd);
+	if (r < 0)
+		return r;
+	e->reserve = reserve_frames(e);
+	e->frame_segment = calloc(e->state->geo.nframes, sizeof(*e->frame_segment));
+	e->dead_next = calloc(e->state->nsegments, sizeof(*e->dead_next));
+	if (!e->frame_segment || !e->dead_next)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->state->geo.nframes; i++)
+		atomic_init(&e->frame_segment[i], SEGMENT_NONE);
+	r = idstack_init(&e->records, e->state->nsegments);
+	if (r < 0)
+		return r;
+	if (o->state_fd >= 0) {
+		r = recover_records(e);
+		if (r == 0)
+			r = recover_index(e);
+		if (r < 0)
+			return r;
+		counter_add(&e->mover_counters, CTR_takeovers_total, 1);
+	}
+	sort_out_records(e);
+	return 0;
+}
+
+int engine_new(struct engine **ret, const struct engine_options *o)
+{
+	struct engine *e;
+	int r;
+
+	r = check_options(o);
+	if (r < 0)
+		return r;
+	e = aligned_alloc(CACHE_LINE, align_up(sizeof(*e), CACHE_LINE));
+	if (!e)
+		return -ENOMEM;
+	memset(e, 0, sizeof(*e));
+	e->store = o->store;
+	e->nqueues = o->nqueues;
+	e->mover_fd = -1;
+	atomic_init(&e->level, o->level);
+	atomic_init(&e->overlap, o->overlap);
+	atomic_init(&e->dead_head, DEAD_END);
+	r = engine_init(e, o);
+	if (r < 0) {
+		/* The descriptors stay the caller's. */
+		if (e->state && o->state_fd >= 0)
+			e->state->fd = -1;
+		if (e->front && o->front_fd >= 0)
+			e->front->fd = -1;
+		engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	for (unsigned i = 0; i < ENGINE_QUEUES_MAX; i++)
+		close_fd(e->queues[i].wake_fd);
+	close_fd(e->mover_fd);
+	idstack_deinit(&e->records);
+	free(e->frame_segment);
+	free(e->dead_next);
+	front_free(e->front);
+	state_free(e->state);
+	free(e);
+}
+
+int engine_state_fd(const struct engine *e)
+{
+	return e->state->fd;
+}
+
+int engine_front_fd(const struct engine *e)
+{
+	return e->front->fd;
+}
+
+void engine_set_level(struct engine *e, int level)
+{
+	z_assert(level >= CODEC_LEVEL_MIN && level <= CODEC_LEVEL_MAX);
+	atomic_store_explicit(&e->level, level, memory_order_relaxed);
+}
+
+void engine_set_overlap(struct engine *e, bool overlap)
+{
+	atomic_store_explicit(&e->overlap, overlap, memory_order_relaxed);
+}
+
+void engine_kick_mover(struct engine *e)
+{
+	/* One write(2) until the mover has looked; it lowers the flag before it looks. */
+	if (!atomic_exchange(&e->mover_kicked, true))
+		eventfd_write(e->mover_fd, 1);
+}
+
+void engine_push_dead(struct engine *e, uint32_t segment)
+{
+	struct segment *s = &e->state->segments[segment];
+	uint32_t head;
+
+	/* The sealer and the last releaser may both come here; one of them pushes. */
+	if (atomic_exchange(&s->dead, 1))
+		return;
+	head = atomic_load_explicit(&e->dead_head, memory_order_relaxed);
+	do {
+		e->dead_next[segment] = head;
+		/* release: the link is there before the entry.  The stack is emptied as a whole: no
+		 * ABA. */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&e->dead_head, &head, segment, memory_order_release, memory_order_relaxed));
+	engine_kick_mover(e);
+}
+
+void engine_release_word(struct engine *e, uint64_t word)
+{
+	uint32_t id = index_segment(word);
+	struct segment *s = &e->state->segments[id];
+
+	if (segment_release(s, index_size(word)) && segment_state_load(s) != SEGMENT_OPEN)
+		engine_push_dead(e, id);
+}
+
+void engine_report_damage(struct engine *e, struct counter_set *c, uint64_t slot, uint32_t segment,
+			  const char *where)
+{
+	static struct log_limit limit;
+	unsigned more;
+
+	(void)e;
+	counter_add(c, CTR_checksum_failures_total, 1);
+	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
+		log_post(LOG_LEVEL_ERR,
+			 "checksum: the page of slot %" PRIu64
+			 " in segment %u is damaged in %s; it answers "
+			 "with an I/O error (%u more since the last such line)",
+			 slot, segment, where, more);
+}
+
+static void sum_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
+{
+	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+		v[i] = atomic_load_explicit(&e->mover_counters.v[i], memory_order_relaxed);
+		for (unsigned q = 0; q < e->nqueues; q++)
+			v[i] += atomic_load_explicit(&e->queues[q].counters.v[i],
+						     memory_order_relaxed);
+	}
+	for (unsigned q = 0; q < e->nqueues; q++)
+		v[CTR_requests_in_flight] +=
+			atomic_load_explicit(&e->queues[q].inflight, memory_order_relaxed);
+}
+
+static void count_objects(struct engine *e, uint64_t v[COUNTER_COUNT])
+{
+	for (uint32_t i = 0; i < e->state->nsegments; i++) {
+		struct segment *s = &e->state->segments[i];
+		uint64_t live;
+
+		if (segment_state_load(s) == SEGMENT_FREE)
+			continue;
+		live = segment_live_load(s);
+		if (segment_where_load(s).frame != SEGMENT_NONE) {
+			v[CTR_slots_resident] += live >> 32;
+			v[CTR_resident_compressed_bytes] += (uint32_t)live;
+		} else {
+			v[CTR_slots_stored] += live >> 32;
+			v[CTR_stored_compressed_bytes] += (uint32_t)live;
+		}
+	}
+}
+
+/* A sum taken while others count can be off by what is in flight: never shown above its whole. */
+static void clamp(uint64_t *part, uint64_t *room)
+{
+	if ((int64_t)*part < 0)
+		*part = 0;
+	if (*part > *room)
+		*part = *room;
+	*room -= *part;
+}
+
+void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
+{
+	uint64_t room = e->state->geo.nslots;
+
+	sum_counters(e, v);
+	count_objects(e, v);
+	clamp(&v[CTR_slots_resident], &room);
+	clamp(&v[CTR_slots_stored], &room);
+	clamp(&v[CTR_slots_same_filled], &room);
+	clamp(&v[CTR_slots_lost], &room);
+	v[CTR_slots_total] = e->state->geo.nslots;
+	v[CTR_slots_used] = v[CTR_slots_total] - room;
+	v[CTR_device_bytes] = v[CTR_slots_total] * SLOT_SIZE;
+	v[CTR_memory_limit_bytes] = (uint64_t)e->state->geo.nframes * SEGMENT_SIZE;
+	v[CTR_memory_used_bytes] = (uint64_t)front_present(e->front) * SEGMENT_SIZE;
+	v[CTR_memory_metadata_bytes] = state_bytes(e->state);
+	v[CTR_store_size_bytes] = (uint64_t)e->state->geo.nplaces * SEGMENT_SIZE;
+	v[CTR_store_used_bytes] =
+		(uint64_t)atomic_load_explicit(&e->places_used, memory_order_relaxed) *
+		SEGMENT_SIZE;
+}

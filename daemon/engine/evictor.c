@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Freeing and writing back whole segments; see clean.c for moving objects.
+ *
+ * A segment is freed in two steps that need not follow at once: its frame when no reader has it
+ * pinned, its record (and place) when nothing in it is live, nobody has it pinned and no store read
+ * is under way.  What can't be freed yet stays on the lists below and is looked at again.
+ */
+#include "daemon/engine/evictor_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#define FIXED_BUFFERS_MAX 16383u	/* io_uring's limit, less one for the staging buffer */
+#define BACK_OFF_NS	  1000000000ull /* after a failed store write */
+
+static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct evictor *v = container_of(op, struct evictor, kick);
+	eventfd_t n;
+
+	(void)res;
+	(void)flags;
+	eventfd_read(v->e->mover_fd, &n);
+	v->kick_armed = false;
+}
+
+static int init_places(struct evictor *v)
+{
+	uint32_t n = v->e->state->geo.nplaces;
+	cleanup_free bool *used = calloc(n + 1, sizeof(*used));
+
+	v->places = calloc(n + 1, sizeof(*v->places));
+	if (!v->places || !used)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
+		struct segment *s = &v->e->state->segments[i];
+		struct segment_where where = segment_where_load(s);
+
+		if (segment_state_load(s) != SEGMENT_FREE && where.place != SEGMENT_NONE)
+			used[where.place] = true;
+	}
+	for (uint32_t i = n; i-- > 0;) {
+		if (!used[i])
+			v->places[v->nplaces++] = i;
+	}
+	return 0;
+}
+
+/* Frames that a former process left in use are present already. */
+static void register_present_frames(struct evictor *v)
+{
+	for (uint32_t i = 0; i < v->e->state->geo.nframes; i++) {
+		if (atomic_load(&v->e->frame_segment[i]) != SEGMENT_NONE)
+			evictor_register_frame(v, i, true);
+	}
+}
+
+int evictor_new(struct evictor **ret, struct engine *e)
+{
+	uint32_t nbuffers = (uint32_t)min_u64(e->state->geo.nframes, FIXED_BUFFERS_MAX);
+	struct evictor *v = calloc(1, sizeof(*v));
+	int r;
+
+	if (!v)
+		return -ENOMEM;
+	v->e = e;
+	v->c = &e->mover_counters;
+	v->nbuffers = e->store.fd >= 0 ? nbuffers : 0;
+	v->kick.done = kicked;
+	writer_init(&v->young, e, SEGMENT_PLAIN, 0);
+	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
+	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
+	v->dead = calloc(e->state->nsegments, sizeof(*v->dead));
+	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	r = !v->retiring || !v->dead || v->staging == MAP_FAILED ? -ENOMEM : init_places(v);
+	if (r == 0)
+		r = ring_init(&v->ring, 32, e->store.fd, v->nbuffers ? v->nbuffers + 1 : 0);
+	if (r < 0) {
+		if (v->staging != MAP_FAILED)
+			munmap(v->staging, SEGMENT_SIZE);
+		free(v->retiring);
+		free(v->dead);
+		free(v->places);
+		free(v);
+		return r;
+	}
+	if (v->nbuffers) {
+		v->staging_index = v->nbuffers;
+		v->staging_registered =
+			ring_set_buffer(&v->ring, v->staging_index, v->staging, SEGMENT_SIZE) == 0;
+		register_present_frames(v);
+	}
+	*ret = v;
+	return 0;
+}
+
+void evictor_free(struct evictor *v)
+{
+	if (!v)
+		return;
+	while (v->writing > 0)
+		evictor_wait(v, 1000000000ull);
+	evictor_reap(v);
+	writer_seal(&v->young);
+	writer_seal(&v->survivors);
+	ring_deinit(&v->ring);
+	munmap(v->staging, SEGMENT_SIZE);
+	free(v->retiring);
+	free(v->dead);
+	free(v->places);
+	free(v);
+}
+
+bool evictor_wait(struct evictor *v, uint64_t timeout_ns)
+{
+	bool any;
+
+	if (!v->kick_armed) {
+		ring_poll_in(&v->ring, &v->kick, v->e->mover_fd);
+		v->kick_armed = true;
+	}
+	any = ring_wait(&v->ring, timeout_ns) > 0;
+	/* Lowered before the tiers are looked at: a kick that comes later is not lost. */
+	atomic_store(&v->e->mover_kicked, false);
+	return any;
+}
+
+void evictor_wake(struct engine *e)
+{
+	eventfd_write(e->mover_fd, 1);
+}
+
+bool evictor_busy(const struct evictor *v)
+{
+	return v->nretiring > 0 || v->ndead > 0;
+}
+
+void evictor_register_frame(struct evictor *v, uint32_t frame, bool present)
+{
+	if (frame >= v->nbuffers)
+		return;
+	if (ring_set_buffer(&v->ring, frame, present ? front_frame(v->e->front, frame) : NULL,
+			    FRAME_SIZE) == 0 ||
+	    !present)
+		return;
+	/* Writes of this frame then go without: slower by a page walk, otherwise the same. */
+	if (!v->register_warned)
+		log_warn(
+			"store: frames cannot be registered with io_uring; is RLIMIT_MEMLOCK low?");
+	v->register_warned = true;
+	v->nbuffers = (uint32_t)min_u64(v->nbuffers, frame);
+}
+
+int evictor_grow(struct evictor *v)
+{
+	uint32_t frame;
+	int r = front_grow(v->e->front, &frame);
+
+	if (r == 0)
+		evictor_register_frame(v, frame, true);
+	else
+		v->grow_again = now_ns() + BACK_OFF_NS;
+	return r;
+}
+
+bool evictor_shrink(struct evictor *v, uint32_t keep)
+{
+	uint32_t frame = front_shrink(v->e->front, keep);
+
+	if (frame == FRAME_NONE)
+		return false;
+	/* The registration holds the pages as well; only now do they go back to the system. */
+	evictor_register_frame(v, frame, false);
+	return true;
+}
+
+/* Clears the frame from the record; it is free once no reader has it pinned. */
+static void retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32_t place)
+{
+	struct segment *s = &v->e->state->segments[id];
+
+	segment_where_set(s, SEGMENT_NONE, place);
+	atomic_store_explicit(&v->e->frame_segment[frame], SEGMENT_NONE, memory_order_relaxed);
+	v->retiring[v->nretiring++] = (struct retiring){.segment = id, .frame = frame};
+}
+
+static bool reap_retiring(struct evictor *v)
+{
+	unsigned kept = 0;
+	bool any = false;
+
+	for (unsigned i = 0; i < v->nretiring; i++) {
+		struct retiring *t = &v->retiring[i];
+
+		if (segment_pinned(&v->e->state->segments[t->segment])) {
+			v->retiring[kept++] = *t;
+			continue;
+		}
+		front_put(v->e->front, t->frame);
+		any = true;
+	}
+	v->nretiring = kept;
+	return any;
+}
+
+static void put_place(struct evictor *v, uint32_t place)
+{
+	v->places[v->nplaces++] = place;
+	atomic_fetch_sub_explicit(&v->e->places_used, 1, memory_order_relaxed);
+}
+
+/* False: somebody still reads in it, or it is being written. */
+static bool free_segment(struct evictor *v, uint32_t id)
+{
+	struct segment *s = &v->e->state->segments[id];
+	enum segment_state state = segment_state_load(s);
+	struct segment_where where = segment_where_load(s);
+
+	z_assert(segment_live_objects(s) == 0);
+	if (state == SEGMENT_WRITING || segment_pinned(s) || segment_store_reading(s))
+		return false;
+	z_assert(state == SEGMENT_SEALED || state == SEGMENT_STORED);
+	for (unsigned i = 0; i < v->nretiring; i++) {
+		if (v->retiring[i].segment == id)
+			return false;
+	}
+	segment_state_set(s, SEGMENT_FREE);
+	segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
+	atomic_store(&s->dead, 0);
+	/* The record before the frame: who gets a frame is sure to find a record. */
+	idstack_push(&v->e->records, id);
+	if (where.frame != SEGMENT_NONE) {
+		atomic_store_explicit(&v->e->frame_segment[where.frame], SEGMENT_NONE,
+				      memory_order_relaxed);
+		front_put(v->e->front, where.frame);
+	}
+	if (where.place != SEGMENT_NONE)
+		put_place(v, where.place);
+	return true;
+}
+
+static bool reap_dead(struct evictor *v)
+{
+	/* acquire: pairs with the release in engine_push_dead(). */
+	uint32_t id = atomic_exchange_explicit(&v->e->dead_head, DEAD_END, memory_order_acquire);
+	unsigned kept = 0;
+	bool any = false;
+
+	for (; id != DEAD_END; id = v->e->dead_next[id])
+		v->dead[v->ndead++] = id;
+	for (unsigned i = 0; i < v->ndead; i++) {
+		if (free_segment(v, v->dead[i]))
+			any = true;
+		else
+			v->dead[kept++] = v->dead[i];
+	}
+	v->ndead = kept;
+	return any;
+}
+
+bool evictor_reap(struct evictor *v)
+{
+	bool any;
+
+	ring_reap(&v->ring);
+	any = reap_retiring(v);
+	return reap_dead(v) || any;
+}
+
+static void write_failed(struct evictor *v, const struct segment_write *w, int32_t res)
+{
+	static struct log_limit limit;
+	unsigned more;
+
+	counter_add(v->c, CTR_store_write_errors_total, 1);
+	v->back_off_until = now_ns() + BACK_OFF_NS;
+	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
+		log_err("store: write of %u bytes to place %u: %s; the pages stay in memory, the place is "
+			"not used again (%u more since the last such line)",
+			w->len, w->place, res < 0 ? strerror(-res) : "short write", more);
+}
+
+static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct segment_write *w = container_of(op, struct segment_write, op);
+	struct evictor *v = w->v;
+	struct segment *s = &v->e->state->segments[w->segment];
+	uint32_t frame = segment_where_load(s).frame;
+
+	(void)flags;
+	v->writing--;
+	w->busy = false;
+	if (res != (int32_t)w->len) {
+		write_failed(v, w, res);
+		segment_where_set(s, frame, SEGMENT_NONE);
+		segment_state_set(s, SEGMENT_SEALED);
+		return;
+	}
+	counter_add(v->c, CTR_segments_written_total, 1);
+	counter_add(v->c, CTR_pages_written_back_total, segment_live_objects(s));
+	/* STORED first: a process that dies in between leaves a whole segment in the store. */
+	segment_state_set(s, SEGMENT_STORED);
+	retire_frame(v, w->segment, frame, w->place);
+}
+
+int evictor_write(struct evictor *v, uint32_t segment)
+{
+	struct engine *e = v->e;
+	struct segment *s = &e->state->segments[segment];
+	uint32_t frame = segment_where_load(s).frame;
+	struct segment_write *w = NULL;
+
+	for (unsigned i = 0; i < EVICTOR_WRITES && !w; i++) {
+		if (!v->writes[i].busy)
+			w = &v->writes[i];
+	}
+	if (!w)
+		return -EAGAIN;
+	if (v->nplaces == 0)
+		return -ENOSPC;
+	z_assert(segment_state_load(s) == SEGMENT_SEALED && frame != SEGMENT_NONE);
+	*w = (struct segment_write){.op.done = write_done,
+				    .v = v,
+				    .segment = segment,
+				    .place = v->places[--v->nplaces],
+				    .len = (uint32_t)align_up(s->used, SLOT_SIZE),
+				    .busy = true};
+	atomic_fetch_add_explicit(&e->places_used, 1, memory_order_relaxed);
+	v->writing++;
+	segment_where_set(s, frame, w->place);
+	segment_state_set(s, SEGMENT_WRITING);
+	counter_add(v->c, CTR_store_write_requests_total, 1);
+	counter_add(v->c, CTR_store_write_bytes_total, w->len);
+	ring_store_write(&v->ring, &w->op, front_frame(e->front, frame), w->len,
+			 e->store.data_offset + (uint64_t)w->place * SEGMENT_SIZE,
+			 frame < v->nbuffers ? (int)frame : -1);
+	ring_submit(&v->ring);
+	return 0;
+}
+
+void evictor_answer(struct evictor *v, uint64_t denied)
+{
+	struct engine *e = v->e;
+
+	if (denied)
+		/* release: what was freed before is seen by a writer that finds itself denied. */
+		atomic_store_explicit(&e->denied, denied, memory_order_release);
+	for (unsigned i = 0; i < e->nqueues; i++) {
+		if (atomic_load(&e->queues[i].wants_wake))
+			eventfd_write(e->queues[i].wake_fd, 1);
+	}
+}
+
+static struct survey_victim victim(struct evictor *v, uint32_t id)
+{
+	struct segment *s = &v->e->state->segments[id];
+
+	return (struct survey_victim){.id = id, .used = s->used, .live = segment_live_bytes(s)};
+}
+
+static bool sparser(const struct survey_victim *a, const struct survey_victim *b)
+{
+	/* Dead bytes are what there is to gain; the whole rest of the frame is, too. */
+	return b->id == SEGMENT_NONE || a->live < b->live;
+}
+
+/* Raw segments first, then what came back from the store, then the oldest. */
+static bool leaves_before(const struct segment *a, const struct segment *b)
+{
+	static const int rank[] = {[SEGMENT_RAW] = 0, [SEGMENT_SURVIVOR] = 1, [SEGMENT_PLAIN] = 2};
+
+	if (rank[a->kind] != rank[b->kind])
+		return rank[a->kind] < rank[b->kind];
+	return a->seq < b->seq;
+}
+
+static void survey_memory(struct evictor *v, struct survey *ret)
+{
+	struct engine *e = v->e;
+
+	for (uint32_t i = 0; i < e->state->geo.nframes; i++) {
+		/* acquire: pairs with the release in writer_open(). */
+		uint32_t id = atomic_load_explicit(&e->frame_segment[i], memory_order_acquire);
+		struct survey_victim w;
+		struct segment *s;
+
+		if (id == SEGMENT_NONE)
+			continue;
+		s = &e->state->segments[id];
+		if (segment_state_load(s) != SEGMENT_SEALED || segment_live_objects(s) == 0)
+			continue;
+		w = victim(v, id);
+		if (sparser(&w, &ret->sparsest))
+			ret->sparsest = w;
+		if (ret->next.id == SEGMENT_NONE ||
+		    leaves_before(s, &e->state->segments[ret->next.id])) {
+			ret->next = w;
+			ret->next_is_survivor = s->kind == SEGMENT_SURVIVOR;
+		}
+	}
+}
+
+static void survey_store(struct evictor *v, struct survey *ret)
+{
+	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
+		struct segment *s = &v->e->state->segments[i];
+		struct survey_victim w;
+
+		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0)
+			continue;
+		w = victim(v, i);
+		if (sparser(&w, &ret->sparsest_stored))
+			ret->sparsest_stored = w;
+	}
+}
+
+void evictor_survey(struct evictor *v, struct survey *ret, bool stored)
+{
+	struct engine *e = v->e;
+	static const struct survey_victim none = {.id = SEGMENT_NONE};
+
+	*ret = (struct survey){
+		.frames_max = e->state->geo.nframes,
+		.frames_reserve = e->reserve,
+		.frames_coming = v->writing + v->nretiring,
+		.places_max = e->state->geo.nplaces,
+		.places_free = v->nplaces,
+		.places_kept = PLACES_KEPT,
+		.store_ready = e->store.fd >= 0 && v->writing < EVICTOR_WRITES &&
+			       now_ns() >= v->back_off_until,
+		.next = none,
+		.sparsest = none,
+		.sparsest_stored = none,
+	};
+	/* The tickets before the frames: a ticket taken later is answered by a later survey. */
+	ret->ticket = atomic_load(&e->tickets);
+	ret->frames_present = front_present(e->front);
+	/* Room must come from elsewhere while the system has no memory to give. */
+	if (now_ns() < v->grow_again)
+		ret->frames_max = ret->frames_present;
+	ret->frames_free = idstack_count(&e->front->free);
+	for (unsigned i = 0; i < e->nqueues; i++)
+		ret->waiting |= atomic_load(&e->queues[i].wants_wake);
+	survey_memory(v, ret);
+	if (stored)
+		survey_store(v, ret);
+}

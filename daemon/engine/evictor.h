@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mover's hands: everything that happens to whole segments.  What to do when is decided
+ * elsewhere (daemon/policy); each call here does one thing that leaves the state whole.
+ *
+ * One evictor an engine, one thread at a time: the mover's.  It alone grows and shrinks the front
+ * tier, hands out places of the store, and frees segments.
+ */
+#ifndef ZSWAPD_ENGINE_EVICTOR_H
+#define ZSWAPD_ENGINE_EVICTOR_H
+
+#include "daemon/engine/engine.h"
+
+#define EVICTOR_WRITES 4u /* segments on their way to the store at once */
+
+struct evictor;
+
+/* A sealed segment that could be moved. SEGMENT_NONE as id: there is none. */
+struct survey_victim {
+	uint32_t id;
+	uint32_t used; /* bytes */
+	uint32_t live; /* bytes */
+};
+
+/* The tiers in plain numbers. */
+struct survey {
+	/* front tier, in frames */
+	uint32_t frames_max;
+	uint32_t frames_present;
+	uint32_t frames_free;
+	uint32_t frames_coming;	 /* in segments being written or waiting for a reader to leave */
+	uint32_t frames_reserve; /* to be kept free */
+	/* store, in places; all 0 without one */
+	uint32_t places_max;
+	uint32_t places_free;
+	uint32_t places_kept; /* only for survivors */
+	bool store_ready;     /* a write may be started: there is a store, a slot and no back-off */
+	/* how much a writer is held up */
+	bool waiting;	 /* a write waits for room */
+	uint64_t ticket; /* the youngest ticket when the survey began */
+	/* victims among sealed segments in memory */
+	struct survey_victim
+		next; /* to be written: raw ones first, then survivors, then the oldest */
+	bool next_is_survivor;
+	struct survey_victim sparsest; /* in memory: smallest share of live bytes */
+	struct survey_victim sparsest_stored;
+};
+
+/* Sets up a ring of its own.  In the thread that will use it. */
+int evictor_new(struct evictor **ret, struct engine *e);
+/* Waits (bounded by the device) for writes in flight, seals what is open. */
+void evictor_free(struct evictor *v);
+
+/* Waits for a kick, a completion or @timeout_ns; handles what has come, false if nothing has. */
+bool evictor_wait(struct evictor *v, uint64_t timeout_ns);
+
+/* Ends the evictor's wait.  Any thread. */
+void evictor_wake(struct engine *e);
+
+/* True if something only waits for readers to leave: look again soon. */
+bool evictor_busy(const struct evictor *v);
+
+/* Frees what is dead and no longer pinned, and handles completions; true if anything was freed. */
+bool evictor_reap(struct evictor *v);
+
+/* @stored: also look for the sparsest stored segment (a walk over all records). */
+void evictor_survey(struct evictor *v, struct survey *ret, bool stored);
+
+/* One more free frame.  -ENOSPC: limit reached; -ENOMEM. */
+int evictor_grow(struct evictor *v);
+/* One free frame back to the system; false if fewer than @keep + 1 are free. */
+bool evictor_shrink(struct evictor *v, uint32_t keep);
+
+/* Starts writing the sealed segment to the store.  -EAGAIN: no write slot; -ENOSPC: no place. */
+int evictor_write(struct evictor *v, uint32_t segment);
+
+/*
+ * Second chance: moves the objects that were read since the last look to a younger segment, unless
+ * that is most of them.  Returns the live bytes left behind, or -ENOSPC.
+ */
+int evictor_spare_referenced(struct evictor *v, uint32_t segment);
+
+/* Moves all that is live in a sealed segment elsewhere in memory.  -ENOSPC: no frame for it. */
+int evictor_clean_memory(struct evictor *v, uint32_t segment);
+
+/* The same for a stored segment, which is read first.  -EIO: it could not be read. */
+int evictor_clean_store(struct evictor *v, uint32_t segment);
+
+/* Tells waiting writers to try again; @denied: there is no room for tickets up to this (0: there
+ * is). */
+void evictor_answer(struct evictor *v, uint64_t denied);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What evictor.c and clean.c share. */
+#ifndef ZSWAPD_ENGINE_EVICTOR_INTERNAL_H
+#define ZSWAPD_ENGINE_EVICTOR_INTERNAL_H
+
+#include "daemon/engine/evictor.h"
+#include "daemon/engine/internal.h"
+
+struct segment_write {
+	struct ring_op op;
+	struct evictor *v;
+	uint32_t segment;
+	uint32_t place;
+	uint32_t len;
+	bool busy;
+};
+
+/* A frame that no record names any more, but that a reader may still have pinned. */
+struct retiring {
+	uint32_t segment;
+	uint32_t frame;
+};
+
+struct evictor {
+	/* set at start */
+	struct engine *e;
+	struct counter_set *c;
+	struct ring ring;
+	struct ring_op kick;
+	/* the mover's */
+	bool kick_armed;
+	bool register_warned;
+	bool staging_registered;
+	uint32_t nbuffers;	 /* frames below this are registered buffers */
+	uint32_t staging_index;	 /* the buffer slot behind them */
+	struct writer young;	 /* objects that were given a second chance, or cleaned in memory */
+	struct writer survivors; /* objects that came back from the store */
+	struct segment_write writes[EVICTOR_WRITES];
+	unsigned writing;
+	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
+	uint64_t grow_again;     /* no new frame before that */
+	struct retiring *retiring;
+	unsigned nretiring;
+	uint32_t *dead; /* nothing live, but still pinned or being written */
+	unsigned ndead;
+	uint32_t *places; /* stack of free ones */
+	uint32_t nplaces;
+	uint8_t *staging; /* one segment, for cleaning the store */
+};
+
+/* Frames of the front tier are registered buffers of the mover's ring, one each. */
+void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the engine's files share.
+ *
+ *   writer.c   open segments: reserve, commit, seal
+ *   read.c     the two-phase read of a batch
+ *   queue.c    a data thread's entry points; write and discard
+ *   evictor.c  the mover's hands: grow, write back, clean, free
+ *   engine.c   making, taking over, counting
+ */
+#ifndef ZSWAPD_ENGINE_INTERNAL_H
+#define ZSWAPD_ENGINE_INTERNAL_H
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/object.h"
+#include "daemon/front/front.h"
+#include "daemon/state/state.h"
+
+/* Frames that data threads leave to the mover: without them cleaning could not free any. */
+#define FRAMES_KEPT 3u
+/* Places that only survivors of store cleaning may use, for the same reason. */
+#define PLACES_KEPT 2u
+
+#define READ_BUFFER (32u << 10)
+#define DEAD_END    SEGMENT_NONE
+
+#define READ_GAP    4096u /* bytes worth reading for nothing rather than sending another request */
+
+/* One writer each (the owning thread), any reader.  relaxed: numbers order nothing. */
+struct counter_set {
+	_Alignas(CACHE_LINE) _Atomic uint64_t v[COUNTER_COUNT];
+};
+
+static inline void counter_add(struct counter_set *c, enum counter_id id, uint64_t n)
+{
+	uint64_t v = atomic_load_explicit(&c->v[id], memory_order_relaxed);
+
+	atomic_store_explicit(&c->v[id], v + n, memory_order_relaxed);
+}
+
+/*
+ * An open segment and the one thread that appends to it.  Reserve, fill, commit; not committing
+ * leaves the segment as it was.
+ */
+struct writer {
+	struct engine *e;
+	enum segment_kind kind;
+	uint32_t keep; /* frames to leave free */
+	/* SEGMENT_NONE: nothing open */
+	uint32_t segment;
+	struct segment *record;
+	uint8_t *base;
+	uint32_t used;
+	uint64_t added;
+};
+
+/* What other threads may see of a queue; outlives it. */
+struct queue_slot {
+	/* set at start */
+	int wake_fd;
+	/* atomic */
+	_Atomic bool taken;
+	_Atomic bool wants_wake;   /* by the owner while a write waits; read by the mover */
+	_Atomic unsigned inflight; /* by the owner, for display */
+	struct counter_set counters;
+};
+
+struct engine {
+	/* set at start */
+	struct state *state;
+	struct front *front;
+	struct engine_store store;
+	unsigned nqueues;
+	uint32_t reserve; /* free frames the mover keeps ready */
+	_Atomic uint32_t
+		*frame_segment; /* which segment a frame belongs to; atomic, by the owner */
+	uint32_t *dead_next;
+	int mover_fd; /* eventfd */
+
+	/* atomic, any thread */
+	_Atomic int level;
+	_Atomic bool overlap;
+	struct idstack records;
+	_Atomic uint32_t
+		dead_head; /* segments of which nothing is live: a stack, emptied as a whole */
+	_Atomic bool mover_kicked;
+	/*
+	 * A write without room takes a ticket and wakes the mover.  The mover frees room, or
+	 * answers that there is none for all tickets up to `denied`.
+	 */
+	_Atomic uint64_t tickets;
+	_Atomic uint64_t denied;
+	_Atomic uint32_t places_used;
+	struct queue_slot queues[ENGINE_QUEUES_MAX];
+
+	/* the mover's */
+	struct counter_set mover_counters;
+};
+
+struct store_read;
+struct read_page;
+
+/* A resident or trivial slot of the batch at hand, between the two passes. */
+struct local_page {
+	struct engine_request *req;
+	uint64_t word;
+	uint32_t page;	/* within the request */
+	uint32_t frame; /* pinned */
+};
+
+struct engine_queue {
+	/* set at start */
+	struct engine *e;
+	struct ring *ring;
+	struct codec *codec;
+	struct queue_slot *slot;
+	struct counter_set *counters;
+	unsigned requests;
+	unsigned request_pages;
+	unsigned max_pages;
+	/* owner thread only */
+	struct writer plain;
+	struct writer raw;
+	unsigned inflight;
+	struct engine_request *stalled; /* writes without room, oldest first */
+	struct engine_request **stalled_tail;
+	uint64_t ticket; /* of the oldest stalled write; 0: none taken */
+	struct local_page *local;
+	unsigned nlocal;
+	struct read_page *pages; /* pool */
+	struct read_page *free_page;
+	struct read_page **order; /* of this batch, sorted for merging */
+	unsigned norder;
+	struct read_page *waiting; /* for a read buffer */
+	struct store_read *reads;  /* pool */
+	struct store_read *free_read;
+	uint8_t *buffers;
+	size_t buffers_size;
+	bool buffers_registered;
+};
+
+/* engine.c */
+void engine_kick_mover(struct engine *e);
+/* Credits the segment of an object word that was replaced. */
+void engine_release_word(struct engine *e, uint64_t word);
+void engine_push_dead(struct engine *e, uint32_t segment);
+void engine_report_damage(struct engine *e, struct counter_set *c, uint64_t slot, uint32_t segment,
+			  const char *where);
+
+/* writer.c */
+void writer_init(struct writer *w, struct engine *e, enum segment_kind kind, uint32_t keep);
+/* Room for an object of OBJECT_SIZE_MAX; NULL: no frame to be had. */
+struct object *writer_reserve(struct writer *w);
+/* The reserved object takes @size bytes; returns its index word, to be published by the caller. */
+uint64_t writer_commit(struct writer *w, uint32_t size);
+/* Takes the last commit back; its word must not have been published. */
+void writer_uncommit(struct writer *w, uint32_t size);
+void writer_seal(struct writer *w);
+
+/* read.c */
+int read_init(struct engine_queue *q);
+void read_deinit(struct engine_queue *q);
+void read_batch(struct engine_queue *q, struct engine_request *const *batch, unsigned n);
+bool read_poll(struct engine_queue *q);
+
+/* queue.c */
+void request_page_done(struct engine_queue *q, struct engine_request *r, uint64_t page, int error);
+
+#endif
