@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/policy/mover.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/policy/policy.h"
+#include "daemon/state/segment.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#define IDLE_NS	      1000000000ull
+#define RETRY_NS      1000000ull /* a reader holds up a free frame, or the system has no memory */
+#define ROUND_ACTIONS 64	 /* then completions and the stop flag are looked at again */
+#define STACK_BYTES   (256u << 10)
+
+struct mover {
+	struct engine *e;
+	pthread_t thread;
+	sem_t ready;
+	int result; /* set by the thread before it posts ready */
+	_Atomic bool stop;
+};
+
+/* The segment leaves memory: what was read again moves up, the rest is moved or written. */
+static int evict(struct evictor *v, uint32_t segment)
+{
+	int live = evictor_spare_referenced(v, segment);
+
+	if (live == 0)
+		return 0;
+	if (live > 0 && policy_clean_instead((uint32_t)live) &&
+	    evictor_clean_memory(v, segment) == 0)
+		return 0;
+	return evictor_write(v, segment);
+}
+
+/* 0, or a negative errno: this way does not lead on now. */
+static int act(struct evictor *v, enum policy_action action, const struct survey *s)
+{
+	switch (action) {
+	case POLICY_GROW:
+		return evictor_grow(v);
+	case POLICY_SHRINK:
+		return evictor_shrink(v, policy_shrink_keep(s)) ? 0 : -EAGAIN;
+	case POLICY_EVICT:
+		return evict(v, s->next.id);
+	case POLICY_CLEAN_MEMORY:
+		return evictor_clean_memory(v, s->sparsest.id);
+	case POLICY_CLEAN_STORE:
+		return evictor_clean_store(v, s->sparsest_stored.id);
+	case POLICY_NONE:
+	case POLICY_DENY:
+		break;
+	}
+	return -EAGAIN;
+}
+
+void mover_round(struct evictor *v, bool idle)
+{
+	enum policy_action action = POLICY_NONE;
+	struct survey s;
+
+	for (unsigned i = 0; i < ROUND_ACTIONS; i++) {
+		int r;
+
+		evictor_reap(v);
+		evictor_survey(v, &s, false);
+		if (policy_store_is_short(&s))
+			evictor_survey(v, &s, true);
+		action = policy_decide(&s, idle);
+		if (action == POLICY_NONE || action == POLICY_DENY)
+			break;
+		r = act(v, action, &s);
+		if (r == -ENOMEM)
+			log_debug("mover: the system has no memory for another frame");
+		if (r < 0) {
+			/* A failed way must not hold up a writer for ever: with nothing coming, it
+			 * is told. */
+			if (s.waiting && s.frames_coming == 0)
+				action = POLICY_DENY;
+			break;
+		}
+	}
+	evictor_reap(v);
+	if (s.waiting)
+		evictor_answer(v, action == POLICY_DENY ? s.ticket : 0);
+}
+
+static void *mover_main(void *arg)
+{
+	struct mover *m = arg;
+	struct evictor *v;
+	uint64_t kicked = 0;
+
+	pthread_setname_np(pthread_self(), "zswapd-mover");
+	m->result = evictor_new(&v, m->e);
+	if (m->result < 0) {
+		sem_post(&m->ready);
+		return NULL;
+	}
+	mover_round(v, false);
+	sem_post(&m->ready);
+	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
+		bool busy = evictor_busy(v);
+
+		if (evictor_wait(v, busy ? RETRY_NS : IDLE_NS))
+			kicked = now_ns();
+		mover_round(v, now_ns() - kicked >= IDLE_NS);
+	}
+	evictor_free(v);
+	return NULL;
+}
+
+int mover_start(struct mover **ret, struct engine *e)
+{
+	struct mover *m = calloc(1, sizeof(*m));
+	pthread_attr_t attr;
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->e = e;
+	sem_init(&m->ready, 0, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	r = -pthread_create(&m->thread, &attr, mover_main, m);
+	pthread_attr_destroy(&attr);
+	if (r == 0) {
+		while (sem_wait(&m->ready) < 0 && errno == EINTR)
+			;
+		r = m->result;
+		if (r < 0)
+			pthread_join(m->thread, NULL);
+	}
+	if (r < 0) {
+		log_err("mover: cannot start: %s", strerror(-r));
+		sem_destroy(&m->ready);
+		free(m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void mover_stop(struct mover *m)
+{
+	if (!m)
+		return;
+	atomic_store(&m->stop, true);
+	evictor_wake(m->e);
+	pthread_join(m->thread, NULL);
+	sem_destroy(&m->ready);
+	free(m);
+}

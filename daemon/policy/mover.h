@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mover: one thread that carries the policy's decisions out, so that data threads find free
+ * frames and never have to make them.
+ *
+ * It sleeps until a data thread kicks it (free frames below the reserve, a dead segment, a write
+ * without room), a store write completes, or a second has passed.
+ */
+#ifndef ZSWAPD_POLICY_MOVER_H
+#define ZSWAPD_POLICY_MOVER_H
+
+#include "daemon/engine/evictor.h"
+
+struct mover;
+
+/* Starts the thread and waits until the first frames are free. */
+int mover_start(struct mover **ret, struct engine *e);
+/* Ends the thread, after writes in flight.  NULL is fine. */
+void mover_stop(struct mover *m);
+
+/*
+ * One round in the calling thread: frees, decides, acts, until there is nothing to do but wait.
+ * For tests that are their own mover.
+ */
+void mover_round(struct evictor *v, bool idle);
+
+#endif
