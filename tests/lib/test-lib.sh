@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The clean-up library undoes what was made: in reverse order, after a failure, with time limits.
+# usage: test-lib.sh     (the cgroup part needs root and is skipped without)
+# shellcheck disable=SC2016,SC2015,SC2031
+set -euo pipefail
+export CLEANUP_TERM_SECONDS=1
+lib=$(cd "$(dirname "$0")" && pwd)
+export lib
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export dir
+
+fail()
+{
+	echo "test-lib: $*" >&2
+	exit 1
+}
+
+# run SCRIPT: a script that uses the library, on its own; sets status.
+run()
+{
+	status=0
+	bash -c "set -eu; . \"\$lib/cleanup.sh\"; . \"\$lib/cgroup.sh\"; $1" test 2>"$dir/err" || status=$?
+}
+
+run 'cleanup_push write_file "$dir/last" 1; cleanup_push eval "[ ! -e \$dir/last ] && : >\$dir/first"'
+[ "$status" -eq 0 ] || fail "clean exit: $status"
+[ -e "$dir/first" ] && [ -e "$dir/last" ] || fail "not in reverse order"
+
+# The script fails, a step fails: the other steps run all the same and the status stays.
+rm -f "$dir/last"
+run 'cleanup_push write_file "$dir/last" 1; cleanup_push false; exit 7'
+[ "$status" -eq 7 ] && [ -e "$dir/last" ] || fail "after exit 7: $status"
+grep -q 'clean-up failed: false' "$dir/err" || fail "failing step not said"
+run 'cleanup_push false'
+[ "$status" -eq 1 ] || fail "failed clean-up counts as success"
+
+# A process that ignores TERM, and one that is stopped.
+run 'bash -c "trap : TERM; while :; do sleep 1; done" & echo $! >$dir/pid1; cleanup_pid $!
+	sleep 100 & kill -STOP $!; echo $! >$dir/pid2; cleanup_pid $!'
+[ "$status" -eq 0 ] || fail "processes: $status"
+! kill -0 "$(cat "$dir/pid1")" 2>/dev/null || fail "process that ignores TERM lives"
+! kill -0 "$(cat "$dir/pid2")" 2>/dev/null || fail "stopped process lives"
+
+# Signals reach the clean-up.
+rm -f "$dir/last"
+run 'cleanup_push write_file "$dir/last" 1; kill -TERM $$; sleep 5'
+[ "$status" -eq 143 ] && [ -e "$dir/last" ] || fail "after TERM: $status"
+
+# Files are restored; waits are bounded.
+echo before >"$dir/param"
+run 'cleanup_sysfs "$dir/param"; echo after >"$dir/param"'
+[ "$(cat "$dir/param")" = before ] || fail "parameter not restored"
+start=$SECONDS
+run 'wait_for false 1 || exit 9'
+[ "$status" -eq 9 ] && [ $((SECONDS - start)) -le 3 ] || fail "wait_for: $status"
+run 'wait_for true 0'
+[ "$status" -eq 0 ] || fail "wait_for true"
+
+if [ "$(id -u)" -ne 0 ] || ! (. "$lib/cleanup.sh" && trap - EXIT && . "$lib/cgroup.sh" && cgroup_root) >/dev/null; then
+	echo "test-lib: no root or no memory cgroup, that part is skipped"
+	exit 0
+fi
+run 'cgroup_new lib 64000000; echo "$CGROUP" >"$dir/cgroup"
+	cgroup_run "$CGROUP" sleep 100 & wait_for "grep -q . $CGROUP/cgroup.procs" 5
+	cgroup_run "$CGROUP" true; [ "$(cgroup_memory "$CGROUP")" -ge 0 ]; [ "$(cgroup_swapped "$CGROUP")" -eq 0 ]'
+[ "$status" -eq 0 ] || fail "cgroup: $status: $(cat "$dir/err")"
+[ ! -e "$(cat "$dir/cgroup")" ] || fail "cgroup left behind"
+# The limit is a limit: without swap, twice of it must be killed.
+run 'cgroup_new lib 64000000; cgroup_run "$CGROUP" perl -e "my \$x = q(x) x 128000000; print length \$x" >$dir/out'
+[ "$status" -ne 0 ] || fail "128 MB in a cgroup of 64 MB"
