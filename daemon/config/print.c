@@ -30,8 +30,9 @@ static void print_range(FILE *f, const struct config_option *o)
 		break;
 	case CONFIG_TYPE_SIZE:
 	case CONFIG_TYPE_PAGED:
-		fprintf(f, "Bytes, K, M, G, T or %% of RAM; at least %s",
-			size_format(min, (uint64_t)o->min));
+		fputs("Bytes, K, M, G, T or % of RAM", f);
+		if (o->min)
+			fprintf(f, "; at least %s", size_format(min, (uint64_t)o->min));
 		if (o->max != INT64_MAX)
 			fprintf(f, ", at most %s", size_format(max, (uint64_t)o->max));
 		break;
