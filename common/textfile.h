@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Small text files of /proc and /sys, read and written whole.  Not for data threads: it allocates
+ * and may block.  Nothing is logged here, since a missing attribute is often an answer.
+ */
+#ifndef ZSWAPD_COMMON_TEXTFILE_H
+#define ZSWAPD_COMMON_TEXTFILE_H
+
+#include <stddef.h>
+
+/*
+ * Reads all of @path, at most 1 MiB, into a NUL-terminated string that the caller frees.  Files of
+ * /proc have no size and may come in pieces, so it reads until the end.  -EFBIG if there is more,
+ * else the errno of open or read.
+ */
+int textfile_read(const char *path, char **ret_text);
+
+/* The first line of @path without its newline; -ENOBUFS if it does not fit @size. */
+int textfile_read_line(const char *path, char *ret_line, size_t size);
+
+/* Writes @text in one write(2), as sysfs wants it; never creates a file. */
+int textfile_write(const char *path, const char *text);
+
+#endif
