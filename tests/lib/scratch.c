@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,6 @@
 #include <sys/stat.h>
 #include <sys/swap.h>
 
-#include <setjmp.h>
-#include <stddef.h>
-// cmocka.h relies on the three above
 #include <cmocka.h>
 
 #define ATTACH_TRIES 50
@@ -149,7 +147,7 @@ void scratch_umount(struct scratch *s, const char *dir)
 
 int scratch_run(const char *fmt, ...)
 {
-	char command[PATH_MAX + 256], quiet[PATH_MAX + 300];
+	char command[PATH_MAX + 256], quiet[PATH_MAX + 512];
 	va_list ap;
 	int status;
 

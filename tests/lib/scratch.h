@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SCRATCH_LOOPS  4
-#define SCRATCH_DEV	32
+#define SCRATCH_LOOPS 4
+#define SCRATCH_DEV   32
 
 struct scratch {
 	char dir[64];
@@ -27,10 +27,12 @@ void scratch_init(struct scratch *s);
 void scratch_deinit(struct scratch *s);
 
 /* "DIR/name", valid until the next four calls. */
-const char *scratch_path(const struct scratch *s, const char *name);
+const char *scratch_path(const struct scratch *s, const char *name)
+	__attribute__((returns_nonnull));
 
 /* A file of @size zero bytes, mode 0600. */
-const char *scratch_file(const struct scratch *s, const char *name, uint64_t size);
+const char *scratch_file(const struct scratch *s, const char *name, uint64_t size)
+	__attribute__((returns_nonnull));
 
 /* A loop device over a new file @name. */
 const char *scratch_loop(struct scratch *s, const char *name, uint64_t size);
