@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Socket and thread.  The thread takes one datagram, hands it to stats_server_handle(), sends what
+ * comes back without waiting, and looks at the stop descriptor between any two datagrams.
+ *
+ * The datagrams are received here and not by libnl, because libnl allocates as much as a sender
+ * likes, and because the true length of an oversized one and its credentials are wanted.
+ */
+#include "daemon/stats/server.h"
+#include "common/log.h"
+#include "common/portfile.h"
+#include "common/util.h"
+#include "daemon/stats/server_impl.h"
+
+#include <errno.h>
+#include <netlink/errno.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57
+#endif
+
+#define STACK_BYTES  KIB(128)
+#define RCVBUF_BYTES ((int)KIB(208))
+#define STOP_SECONDS 2
+
+int stats_server_new(struct stats_server **ret, const char *name,
+		     const struct stats_server_ops *ops, void *ctx)
+{
+	struct stats_server *s;
+
+	if (!nlproto_name_ok(name)) {
+		log_err("stats: '%s' cannot be a device name; use up to %d of A-Z a-z 0-9 _ . -",
+			name, NLPROTO_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	strcpy(s->name, name);
+	strcpy(s->run_dir, PORTFILE_DIR);
+	s->ops = ops;
+	s->ctx = ctx;
+	s->stop_fd = s->done_fd = -1;
+	*ret = s;
+	return 0;
+}
+
+int stats_server_set_run_dir(struct stats_server *s, const char *dir)
+{
+	if (strlen(dir) >= sizeof(s->run_dir))
+		return -ENAMETOOLONG;
+	strcpy(s->run_dir, dir);
+	return 0;
+}
+
+uint32_t stats_server_port(const struct stats_server *s)
+{
+	return s->running ? s->port : 0;
+}
+
+struct sink {
+	int fd;
+	uint32_t port;
+};
+
+/* Without waiting: a reader whose buffer is full loses the answer, not we our time. */
+static bool send_reply(void *ctx, const struct nlmsghdr *reply)
+{
+	const struct sink *sink = ctx;
+	struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_pid = sink->port};
+
+	return sendto(sink->fd, reply, reply->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (struct sockaddr *)&to, sizeof(to)) >= 0;
+}
+
+static void take_creds(struct msghdr *mh, struct stats_peer *peer)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+		struct ucred uc;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS ||
+		    c->cmsg_len < CMSG_LEN(sizeof(uc)))
+			continue;
+		memcpy(&uc, CMSG_DATA(c), sizeof(uc));
+		peer->uid = uc.uid;
+		peer->has_creds = true;
+	}
+}
+
+/* 0: a datagram was dealt with or none was there; else the negative errno of the socket. */
+static int serve_one(struct stats_server *s, int fd)
+{
+	union {
+		struct nlmsghdr align;
+		char bytes[NLPROTO_REQUEST_MAX];
+	} buf;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct sockaddr_nl from = {0};
+	struct iovec iov = {buf.bytes, sizeof(buf.bytes)};
+	struct msghdr mh = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct stats_peer peer = {0};
+	struct sink sink = {.fd = fd};
+	ssize_t n;
+
+	n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_TRUNC); /* TRUNC: n is the true length */
+	if (n < 0)
+		/* ENOBUFS: requests were lost; their senders have a time limit. */
+		return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -errno;
+	/* A datagram to a group comes from who may send to it, and asks nothing. */
+	if (mh.msg_namelen != sizeof(from) || from.nl_groups || from.nl_pid == s->port)
+		return 0;
+	peer.port = sink.port = from.nl_pid;
+	take_creds(&mh, &peer);
+	stats_server_handle(s, &peer, buf.bytes, (size_t)n, send_reply, &sink);
+	return 0;
+}
+
+/* An eventfd that is at 0 or 1 takes a 1 without waiting. */
+static void signal_fd(int fd)
+{
+	uint64_t one = 1;
+
+	z_assert(write(fd, &one, sizeof(one)) == sizeof(one));
+}
+
+/* Until told to stop, or until the socket fails. */
+static void serve(struct stats_server *s)
+{
+	struct pollfd fds[] = {
+		{.fd = nl_socket_get_fd(s->sk), .events = POLLIN},
+		{.fd = s->stop_fd, .events = POLLIN},
+	};
+	int r = 0;
+
+	while (r == 0) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+			r = errno == EINTR ? 0 : -errno;
+			continue;
+		}
+		if (fds[1].revents)
+			return;
+		if (fds[0].revents)
+			r = serve_one(s, fds[0].fd);
+	}
+	log_err("stats: netlink socket of '%s' failed: %s; statistics end here, swap goes on. "
+		"Restart zswapd to have them back",
+		s->name, strerror(-r));
+}
+
+static void *server_main(void *arg)
+{
+	struct stats_server *s = arg;
+
+	pthread_setname_np(pthread_self(), "stats");
+	/* Inherited where it was granted to the main thread; a refusal is reported there. */
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	serve(s);
+	signal_fd(s->done_fd);
+	return NULL;
+}
+
+/* libnl reports a taken port as NLE_EXIST. */
+static int open_socket(const char *name, uint32_t port, struct nl_sock **ret)
+{
+	struct nl_sock *sk = nl_socket_alloc();
+	int r;
+
+	if (!sk)
+		return -NLE_NOMEM;
+	if (port)
+		nl_socket_set_local_port(sk, port);
+	r = nl_connect(sk, NETLINK_USERSOCK);
+	if (r == 0)
+		r = nl_socket_set_passcred(sk, 1);
+	if (r == 0)
+		r = nl_socket_set_buffer_size(sk, RCVBUF_BYTES, RCVBUF_BYTES);
+	if (r < 0) {
+		nl_socket_free(sk);
+		return r;
+	}
+	*ret = sk;
+	return 0;
+}
+
+static int bind_port(struct stats_server *s)
+{
+	uint32_t port = nlproto_port(s->name);
+	int r = open_socket(s->name, port, &s->sk);
+
+	if (r == -NLE_EXIST) {
+		log_warn("stats: netlink port %u of '%s' is taken by another process "
+			 "(/proc/net/netlink); another port is used, named in %s/%s.port",
+			 port, s->name, s->run_dir, s->name);
+		r = open_socket(s->name, 0, &s->sk);
+	}
+	if (r < 0) {
+		log_err("stats: no netlink socket for '%s': %s; zswapctl will not reach this "
+			"daemon",
+			s->name, nl_geterror(r));
+		return r == -NLE_NOMEM ? -ENOMEM : -EIO;
+	}
+	s->port = nl_socket_get_local_port(s->sk);
+	return 0;
+}
+
+static int start_thread(struct stats_server *s)
+{
+	struct sched_param param = {0};
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int r;
+
+	r = pthread_attr_init(&attr);
+	if (r)
+		return -r;
+	/* The starter may run under SCHED_FIFO; this thread must not. */
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+	pthread_attr_setschedparam(&attr, &param);
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&s->thread, &attr, server_main, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -r;
+}
+
+static void close_socket(struct stats_server *s)
+{
+	nl_socket_free(s->sk);
+	s->sk = NULL;
+	s->stop_fd = close_fd(s->stop_fd);
+	s->done_fd = close_fd(s->done_fd);
+}
+
+int stats_server_start(struct stats_server *s)
+{
+	int r;
+
+	z_assert(!s->running && !s->abandoned);
+	r = bind_port(s);
+	if (r < 0)
+		return r;
+	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = s->stop_fd < 0 || s->done_fd < 0 ? -errno : start_thread(s);
+	if (r < 0) {
+		log_err("stats: no thread for '%s': %s", s->name, strerror(-r));
+		close_socket(s);
+		return r;
+	}
+	s->running = true;
+	r = portfile_write(s->run_dir, s->name, s->port);
+	if (r < 0)
+		log_warn("stats: cannot write %s/%s.port: %s; zswapctl finds '%s' only %s",
+			 s->run_dir, s->name, strerror(-r), s->name,
+			 s->port == nlproto_port(s->name) ? "when told its name"
+							  : "after a restart");
+	return 0;
+}
+
+/* Whether the thread has come to its end within the time it has for that. */
+static bool wait_done(struct stats_server *s)
+{
+	struct pollfd pfd = {.fd = s->done_fd, .events = POLLIN};
+	uint64_t deadline = now_ns() + STOP_SECONDS * 1000000000ull, now;
+
+	while ((now = now_ns()) < deadline)
+		if (poll(&pfd, 1, (int)((deadline - now + 999999) / 1000000)) > 0)
+			return true;
+	return false;
+}
+
+int stats_server_stop(struct stats_server *s)
+{
+	if (!s->running)
+		return 0;
+	portfile_remove(s->run_dir, s->name, s->port);
+	signal_fd(s->stop_fd);
+	s->running = false;
+	if (!wait_done(s)) {
+		log_err("stats: the thread of '%s' has not ended within %d s and is left behind",
+			s->name, STOP_SECONDS);
+		pthread_detach(s->thread);
+		s->abandoned = true;
+		return -ETIMEDOUT;
+	}
+	pthread_join(s->thread, NULL);
+	close_socket(s);
+	return 0;
+}
+
+void stats_server_free(struct stats_server *s)
+{
+	if (!s)
+		return;
+	stats_server_stop(s);
+	if (!s->abandoned)
+		free(s);
+}
