@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The daemon's numbers as people and programs read them.  Pure: what is given is written to @out.
+ *
+ *  "?"  the value was not sent or could not be read
+ *  "-"  there is none: a ratio of nothing, no error so far
+ */
+#ifndef ZSWAPD_CTL_RENDER_H
+#define ZSWAPD_CTL_RENDER_H
+
+#include <stdio.h>
+
+#include "ctl/reply.h"
+
+/* One screen, 80 columns.  @stats may be NULL: all its values are unknown. */
+void render_status(FILE *out, const char *device, const struct ctl_status *st,
+		   const struct ctl_stats *stats);
+
+/* The daemon's side of `zswapctl version`. */
+void render_version(FILE *out, const struct ctl_status *st);
+
+/* Name, value and unit, one counter a line. */
+void render_stats_text(FILE *out, const struct ctl_stats *stats);
+
+/* One flat object of numbers; null for an unreadable value. */
+void render_stats_json(FILE *out, const struct ctl_stats *stats);
+
+/* Exposition format 0.0.4; an unreadable value is left out. */
+void render_stats_prometheus(FILE *out, const char *device, const struct ctl_stats *stats);
+
+#endif

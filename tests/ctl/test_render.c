@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The renderers against whole texts, from fixed values. */
+#include "common/counters.h"
+#include "common/util.h"
+#include "ctl/render.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct ctl_stats stats;
+static struct ctl_status status;
+
+static void set_text(struct ctl_text *t, const char *s)
+{
+	t->known = true;
+	strcpy(t->s, s);
+}
+
+static void set_num(struct ctl_num *n, uint64_t v)
+{
+	*n = (struct ctl_num){true, v};
+}
+
+static struct ctl_counter *counter(const char *name)
+{
+	for (size_t i = 0; i < stats.n; i++)
+		if (!strcmp(stats.c[i].name, name))
+			return &stats.c[i];
+	fail_msg("no counter %s", name);
+	return NULL;
+}
+
+static void set(const char *name, uint64_t v)
+{
+	set_num(&counter(name)->value, v);
+}
+
+/* All counters of the table, with value 0. */
+static int set_up(void **state)
+{
+	memset(&stats, 0, sizeof(stats));
+	memset(&status, 0, sizeof(status));
+	for (size_t i = 0; i < COUNTER_COUNT; i++) {
+		struct ctl_counter *c = &stats.c[stats.n++];
+
+		strcpy(c->name, counter_table[i].name);
+		set_num(&c->kind, counter_table[i].kind);
+		set_num(&c->unit, counter_table[i].unit);
+		set_num(&c->value, 0);
+	}
+	set_text(&status.daemon_version, "0.1.0");
+	set_text(&status.path, "/dev/zswap/zswap0");
+	set_text(&status.transport, "fuse");
+	set_num(&status.protocol, 1);
+	set_num(&status.pid, 4711);
+	set_num(&status.state, NLPROTO_STATE_RUNNING);
+	set_num(&status.health, 0);
+	return 0;
+}
+
+static void fill(void)
+{
+	set("device_bytes", GIB(4));
+	set("slots_total", 1048576);
+	set("slots_used", 262144);
+	set("slots_same_filled", 12144);
+	set("slots_resident", 200000);
+	set("slots_stored", 50000);
+	set("memory_limit_bytes", MIB(256));
+	set("memory_used_bytes", MIB(230));
+	set("memory_metadata_bytes", KIB(8448));
+	set("resident_compressed_bytes", 204800000);
+	set("stored_compressed_bytes", 40960000);
+	set("store_size_bytes", GIB(8));
+	set("store_used_bytes", MIB(40));
+	set("pages_read_total", 1000);
+	set("pages_read_resident_total", 700);
+	set("pages_read_stored_total", 200);
+	set("pages_read_same_filled_total", 90);
+	set("pages_read_empty_total", 10);
+	set("pages_written_total", 300000);
+	set("pages_incompressible_total", 3000);
+	set("pages_discarded_total", 1234);
+	set("pages_written_back_total", 50000);
+	set("store_write_requests_total", 160);
+	set("readahead_pages_total", 400);
+	set("readahead_hits_total", 300);
+	set("batches_total", 500);
+	set("batches_overlapped_total", 125);
+	set("checksum_failures_total", 2);
+}
+
+static void assert_text(void (*render)(FILE *out), const char *expected)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	render(out);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void status_of_all(FILE *out)
+{
+	render_status(out, "zswap0", &status, &stats);
+}
+
+static void status_without_stats(FILE *out)
+{
+	render_status(out, "zswap0", &status, NULL);
+}
+
+static void status_screen(void **state)
+{
+	fill();
+	status.health.v = NLPROTO_HEALTH_CHECKSUM | NLPROTO_HEALTH_NO_DISCARD | 1u << 31;
+	set_text(&status.last_error, "store: \x1b[31mbad\nsector");
+	assert_text(status_of_all,
+		    "device       zswap0  /dev/zswap/zswap0\n"
+		    "transport    fuse\n"
+		    "daemon       running, pid 4711, version 0.1.0\n"
+		    "size         4.0 GiB\n"
+		    "used         262144 of 1048576 pages (25.0 %), 12144 same-filled, 0 lost\n"
+		    "ratio        4.17 (same-filled pages left out)\n"
+		    "memory       230.0 MiB of 256.0 MiB (89.8 %), metadata 8.3 MiB\n"
+		    "             200000 pages in 195.3 MiB, ratio 4.00\n"
+		    "store        40.0 MiB of 8.0 GiB (0.5 %)\n"
+		    "             50000 pages in 39.1 MiB, ratio 5.00\n"
+		    "reads        1000 pages: memory 70.0 %, store 20.0 %,\n"
+		    "             same-filled 9.0 %, empty 1.0 %\n"
+		    "writes       300000 pages: incompressible 1.0 %; discarded 1234\n"
+		    "writeback    50000 pages in 160 requests, 312.50 pages a request\n"
+		    "readahead    400 pages, 75.0 % were asked for\n"
+		    "batches      500, 25.0 % overlapped with store reads\n"
+		    "errors       store reads 0, store writes 0, checksums 2, rejected 0\n"
+		    "health       pages failed their checksum\n"
+		    "             swap used without discard: freed pages keep their space\n"
+		    "             finding number 31, unknown to this version\n"
+		    "last error   store: ?[31mbad?sector\n");
+}
+
+static void nothing_stored_is_a_dash(void **state)
+{
+	status.state.v = 77;
+	assert_text(status_of_all,
+		    "device       zswap0  /dev/zswap/zswap0\n"
+		    "transport    fuse\n"
+		    "daemon       state 77, pid 4711, version 0.1.0\n"
+		    "size         0 B\n"
+		    "used         0 of 0 pages (-), 0 same-filled, 0 lost\n"
+		    "ratio        - (same-filled pages left out)\n"
+		    "memory       0 B of 0 B (-), metadata 0 B\n"
+		    "             0 pages in 0 B, ratio -\n"
+		    "store        0 B of 0 B (-)\n"
+		    "             0 pages in 0 B, ratio -\n"
+		    "reads        0 pages: memory -, store -,\n"
+		    "             same-filled -, empty -\n"
+		    "writes       0 pages: incompressible -; discarded 0\n"
+		    "writeback    0 pages in 0 requests, - pages a request\n"
+		    "readahead    0 pages, - were asked for\n"
+		    "batches      0, - overlapped with store reads\n"
+		    "errors       store reads 0, store writes 0, checksums 0, rejected 0\n"
+		    "health       good\n"
+		    "last error   -\n");
+	/* Bytes that outlive their pages for an instant are no ratio of 0. */
+	set("resident_compressed_bytes", 100);
+	assert_text(status_of_all,
+		    "device       zswap0  /dev/zswap/zswap0\n"
+		    "transport    fuse\n"
+		    "daemon       state 77, pid 4711, version 0.1.0\n"
+		    "size         0 B\n"
+		    "used         0 of 0 pages (-), 0 same-filled, 0 lost\n"
+		    "ratio        - (same-filled pages left out)\n"
+		    "memory       0 B of 0 B (-), metadata 0 B\n"
+		    "             0 pages in 100 B, ratio -\n"
+		    "store        0 B of 0 B (-)\n"
+		    "             0 pages in 0 B, ratio -\n"
+		    "reads        0 pages: memory -, store -,\n"
+		    "             same-filled -, empty -\n"
+		    "writes       0 pages: incompressible -; discarded 0\n"
+		    "writeback    0 pages in 0 requests, - pages a request\n"
+		    "readahead    0 pages, - were asked for\n"
+		    "batches      0, - overlapped with store reads\n"
+		    "errors       store reads 0, store writes 0, checksums 0, rejected 0\n"
+		    "health       good\n"
+		    "last error   -\n");
+}
+
+static void unreadable_values_hide_no_others(void **state)
+{
+	memset(&status, 0, sizeof(status));
+	set_text(&status.transport, "ublk");
+	assert_text(status_without_stats,
+		    "device       zswap0  ?\n"
+		    "transport    ublk\n"
+		    "daemon       ?, pid ?, version ?\n"
+		    "size         ?\n"
+		    "used         ? of ? pages (?), ? same-filled, ? lost\n"
+		    "ratio        ? (same-filled pages left out)\n"
+		    "memory       ? of ? (?), metadata ?\n"
+		    "             ? pages in ?, ratio ?\n"
+		    "store        ? of ? (?)\n"
+		    "             ? pages in ?, ratio ?\n"
+		    "reads        ? pages: memory ?, store ?,\n"
+		    "             same-filled ?, empty ?\n"
+		    "writes       ? pages: incompressible ?; discarded ?\n"
+		    "writeback    ? pages in ? requests, ? pages a request\n"
+		    "readahead    ? pages, ? were asked for\n"
+		    "batches      ?, ? overlapped with store reads\n"
+		    "errors       store reads ?, store writes ?, checksums ?, rejected ?\n"
+		    "health       ?\n"
+		    "last error   -\n");
+}
+
+/* Three counters: one known to the table, one unreadable, one of a newer daemon. */
+static void three(void)
+{
+	struct ctl_counter c[] = {
+		{"slots_used", {true, NLPROTO_KIND_GAUGE}, {true, NLPROTO_UNIT_PAGES}, {true, 7}},
+		{"slots_stored", {true, NLPROTO_KIND_GAUGE}, {true, NLPROTO_UNIT_PAGES}, {0}},
+		{"novelty_total", {true, NLPROTO_KIND_COUNTER}, {true, 99}, {true, UINT64_MAX}},
+		{"mystery", {0}, {true, NLPROTO_UNIT_BYTES}, {true, 5}},
+	};
+
+	memcpy(stats.c, c, sizeof(c));
+	stats.n = ARRAY_SIZE(c);
+}
+
+static void as_text(FILE *out)
+{
+	render_stats_text(out, &stats);
+}
+
+static void as_json(FILE *out)
+{
+	render_stats_json(out, &stats);
+}
+
+static void as_prometheus(FILE *out)
+{
+	render_stats_prometheus(out, "zswap0", &stats);
+}
+
+static void stats_text(void **state)
+{
+	three();
+	assert_text(as_text, "slots_used                                          7 pages\n"
+			     "slots_stored                                        ?\n"
+			     "novelty_total                    18446744073709551615\n"
+			     "mystery                                             5 bytes\n");
+}
+
+static void stats_json(void **state)
+{
+	three();
+	assert_text(as_json, "{\n"
+			     "  \"slots_used\": 7,\n"
+			     "  \"slots_stored\": null,\n"
+			     "  \"novelty_total\": 18446744073709551615,\n"
+			     "  \"mystery\": 5\n"
+			     "}\n");
+	stats.n = 0;
+	assert_text(as_json, "{}\n");
+}
+
+static void stats_prometheus(void **state)
+{
+	three();
+	assert_text(as_prometheus, "# HELP zswapd_slots_used slots that hold a page\n"
+				   "# TYPE zswapd_slots_used gauge\n"
+				   "zswapd_slots_used{device=\"zswap0\"} 7\n"
+				   "# TYPE zswapd_novelty_total counter\n"
+				   "zswapd_novelty_total{device=\"zswap0\"} 18446744073709551615\n"
+				   "# TYPE zswapd_mystery untyped\n"
+				   "zswapd_mystery{device=\"zswap0\"} 5\n");
+}
+
+static void version(FILE *out)
+{
+	render_version(out, &status);
+}
+
+static void versions(void **state)
+{
+	assert_text(version, "zswapd 0.1.0, protocol 1\n");
+	status.protocol.known = false;
+	assert_text(version, "zswapd 0.1.0, protocol ?\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(status_screen, set_up),
+		cmocka_unit_test_setup(nothing_stored_is_a_dash, set_up),
+		cmocka_unit_test_setup(unreadable_values_hide_no_others, set_up),
+		cmocka_unit_test_setup(stats_text, set_up),
+		cmocka_unit_test_setup(stats_json, set_up),
+		cmocka_unit_test_setup(stats_prometheus, set_up),
+		cmocka_unit_test_setup(versions, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The program itself, argv[1], as root and as an unprivileged user, against a server of this
+ * process, against strangers on its port, and against nobody.  Compared are exit code, stdout and
+ * stderr.
+ */
+#include "common/portfile.h"
+#include "common/util.h"
+#include "daemon/stats/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define NOBODY	65534
+#define OUT_MAX KIB(16)
+
+static const char *program;
+static char run_dir[] = "/tmp/zswapd-test-XXXXXX";
+static char out[OUT_MAX], err[OUT_MAX];
+
+static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+{
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		values[i] = 1000 + i;
+}
+
+static void give_status(void *ctx, struct stats_status *ret)
+{
+	strcpy(ret->path, "/dev/zswap/ctl-test");
+	strcpy(ret->transport, "fuse");
+	ret->pid = 4711;
+	ret->state = NLPROTO_STATE_RUNNING;
+}
+
+static const struct stats_server_ops ops = {give_counters, give_status};
+
+static int become_nobody(void)
+{
+	return setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+	       setresuid(NOBODY, NOBODY, NOBODY) < 0;
+}
+
+static void read_all(int fd, char *buf)
+{
+	ssize_t n = pread(fd, buf, OUT_MAX - 1, 0);
+
+	assert_true(n >= 0);
+	buf[n] = '\0';
+	close(fd);
+}
+
+/* By descriptor, since the build directory may be closed to the unprivileged user. */
+static void exec_program(char **argv, bool unprivileged, int out_fd, int err_fd)
+{
+	int fd = open(program, O_RDONLY);
+
+	dup2(out_fd, STDOUT_FILENO);
+	dup2(err_fd, STDERR_FILENO);
+	setenv("ZSWAPD_RUN_DIR", run_dir, 1);
+	if (fd >= 0 && (!unprivileged || !become_nobody()))
+		fexecve(fd, argv, environ);
+	_exit(99);
+}
+
+/* Exit code of `zswapctl ARGS`, its output in out and err. */
+static int run(bool unprivileged, const char *args)
+{
+	char copy[256], *argv[16] = {(char *)"zswapctl"}, *save;
+	int out_fd = memfd_create("out", 0), err_fd = memfd_create("err", 0), n = 1, status;
+	pid_t pid;
+
+	snprintf(copy, sizeof(copy), "%s", args);
+	for (char *a = strtok_r(copy, " ", &save); a; a = strtok_r(NULL, " ", &save))
+		argv[n++] = a;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		exec_program(argv, unprivileged, out_fd, err_fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	read_all(out_fd, out);
+	read_all(err_fd, err);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void assert_has(const char *text, const char *word)
+{
+	if (!strstr(text, word))
+		fail_msg("'%s' is not in:\n%s", word, text);
+}
+
+static struct stats_server *start(const char *name)
+{
+	struct stats_server *s;
+
+	assert_int_equal(stats_server_new(&s, name, &ops, NULL), 0);
+	assert_int_equal(stats_server_set_run_dir(s, run_dir), 0);
+	assert_int_equal(stats_server_start(s), 0);
+	return s;
+}
+
+static void check_reading(bool unprivileged)
+{
+	char line[128];
+
+	assert_int_equal(run(unprivileged, "status"), 0);
+	assert_string_equal(err, "");
+	assert_has(out, "device       ctl-test  /dev/zswap/ctl-test\n");
+	assert_has(out, "daemon       running, pid 4711, version " ZSWAPD_VERSION "\n");
+	assert_int_equal(run(unprivileged, "stats --json"), 0);
+	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+		snprintf(line, sizeof(line), "\"%s\": %u", counter_table[i].name, 1000 + i);
+		assert_has(out, line);
+	}
+	assert_int_equal(run(unprivileged, "stats --prometheus --device ctl-test"), 0);
+	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+		snprintf(line, sizeof(line), "\nzswapd_%s{device=\"ctl-test\"} %u\n",
+			 counter_table[i].name, 1000 + i);
+		assert_has(out, line);
+	}
+	assert_int_equal(run(unprivileged, "--device ctl-test stats"), 0);
+	assert_has(out, "slots_used                                       1002 pages\n");
+	assert_int_equal(run(unprivileged, "version"), 0);
+	assert_has(out, "zswapd " ZSWAPD_VERSION ", protocol 1\n");
+}
+
+static void reads_as_root_and_as_nobody(void **state)
+{
+	struct stats_server *s;
+
+	if (geteuid())
+		skip();
+	s = start("ctl-test");
+	check_reading(false);
+	check_reading(true);
+	stats_server_free(s);
+}
+
+static void finds_the_port_without_a_file(void **state)
+{
+	struct stats_server *s;
+
+	if (geteuid())
+		skip();
+	s = start("ctl-test");
+	portfile_remove(run_dir, "ctl-test", stats_server_port(s));
+	assert_int_equal(run(true, "-d ctl-test status"), 0);
+	stats_server_free(s);
+}
+
+static void several_devices_need_a_name(void **state)
+{
+	struct stats_server *a, *b;
+
+	if (geteuid())
+		skip();
+	a = start("ctl-a");
+	b = start("ctl-b");
+	assert_int_equal(run(true, "status"), 1);
+	assert_has(err, "--device: ctl-a ctl-b\n");
+	assert_int_equal(run(true, "--device ctl-b status"), 0);
+	assert_has(out, "device       ctl-b ");
+	stats_server_free(a);
+	stats_server_free(b);
+}
+
+static void nobody_there(void **state)
+{
+	uint64_t before = now_ns();
+
+	assert_int_equal(run(false, "--device ctl-none status"), 2);
+	assert_string_equal(out, "");
+	assert_has(err, "no zswapd for device 'ctl-none' is running");
+	assert_true(now_ns() - before < 1500000000ull);
+	/* What a killed daemon leaves. */
+	assert_int_equal(portfile_write(run_dir, "ctl-none", 0x7fffff01), 0);
+	assert_int_equal(run(false, "stats --json"), 2);
+	assert_string_equal(out, "");
+	assert_has(err, "device 'ctl-none'");
+	portfile_remove(run_dir, "ctl-none", 0x7fffff01);
+}
+
+static void a_silent_port_times_out(void **state)
+{
+	struct nl_sock *sk = nl_socket_alloc();
+	uint64_t before = now_ns(), took;
+
+	nl_socket_set_local_port(sk, nlproto_port("ctl-mute"));
+	assert_int_equal(nl_connect(sk, NETLINK_USERSOCK), 0);
+	assert_int_equal(run(false, "--device ctl-mute status"), 2);
+	took = now_ns() - before;
+	assert_has(err, "did not answer");
+	assert_true(took > 1900000000ull && took < 4000000000ull);
+	nl_socket_free(sk);
+}
+
+/* A server of this very program, but run by an unprivileged user on the daemon's port. */
+static void an_impostor_is_not_believed(void **state)
+{
+	int ready[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct stats_server *s;
+
+		if (become_nobody() || stats_server_new(&s, "ctl-fake", &ops, NULL) < 0 ||
+		    stats_server_set_run_dir(s, "/nonexistent") < 0 || stats_server_start(s) < 0 ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		sleep(30);
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	status = run(false, "--device ctl-fake stats --json");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(status, 3);
+	assert_string_equal(out, "");
+	assert_has(err, "uid 65534, not by zswapd");
+}
+
+static void another_device_on_the_port(void **state)
+{
+	struct stats_server *s;
+
+	if (geteuid())
+		skip();
+	s = start("ctl-test");
+	assert_int_equal(portfile_write(run_dir, "ctl-moved", stats_server_port(s)), 0);
+	assert_int_equal(run(false, "--device ctl-moved status"), 5);
+	assert_has(err, "this port serves device 'ctl-test'");
+	portfile_remove(run_dir, "ctl-moved", stats_server_port(s));
+	stats_server_free(s);
+}
+
+static void wrong_usage(void **state)
+{
+	static const struct {
+		const char *args, *says;
+	} wrong[] = {
+		{"", "no command"},
+		{"frobnicate", "unknown command 'frobnicate'"},
+		{"--bogus status", "'--bogus'"},
+		{"status --bogus", "'--bogus'"},
+		{"stats -xh", "'-x'"},
+		{"status more", "'more'"},
+		{"stats --json --prometheus", "exclude"},
+		{"--device", "needs a value"},
+		{"stats --device", "needs a value"},
+		{"--device ../x status", "'../x'"},
+		{"stats --json=3", "takes no value"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_int_equal(run(false, wrong[i].args), 1);
+		assert_string_equal(out, "");
+		assert_has(err, wrong[i].says);
+		assert_has(err, "--help\n");
+	}
+}
+
+static void help_and_version(void **state)
+{
+	static const char *const commands[] = {"status", "stats", "version"};
+	char args[32], word[64];
+
+	assert_int_equal(run(false, "--help"), 0);
+	assert_string_equal(err, "");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		snprintf(word, sizeof(word), "\n  %s ", commands[i]);
+		assert_has(out, word);
+	}
+	assert_has(out, "Exit codes:");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		snprintf(args, sizeof(args), "%s --help", commands[i]);
+		assert_int_equal(run(false, args), 0);
+		snprintf(word, sizeof(word), "Usage: zswapctl [--device NAME] %s", commands[i]);
+		assert_has(out, word);
+		assert_has(out, "Exit codes:");
+	}
+	assert_int_equal(run(false, "--version"), 0);
+	assert_string_equal(out, "zswapctl " ZSWAPD_VERSION "\n");
+}
+
+static int set_up(void **state)
+{
+	return mkdtemp(run_dir) ? chmod(run_dir, 0755) : -1;
+}
+
+static int tear_down(void **state)
+{
+	return rmdir(run_dir); /* fails if a port file was left */
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_as_root_and_as_nobody),
+		cmocka_unit_test(finds_the_port_without_a_file),
+		cmocka_unit_test(several_devices_need_a_name),
+		cmocka_unit_test(nobody_there),
+		cmocka_unit_test(a_silent_port_times_out),
+		cmocka_unit_test(an_impostor_is_not_believed),
+		cmocka_unit_test(another_device_on_the_port),
+		cmocka_unit_test(wrong_usage),
+		cmocka_unit_test(help_and_version),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s ZSWAPCTL\n", argv[0]);
+		return 2;
+	}
+	program = argv[1];
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
