@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/policy/mover.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "daemon/policy/policy.h"
 #include "daemon/state/segment.h"
@@ -11,12 +12,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #define IDLE_NS	      1000000000ull
 #define RETRY_NS      1000000ull /* a reader holds up a free frame, or the system has no memory */
 #define ROUND_ACTIONS 64	 /* then completions and the stop flag are looked at again */
-#define STACK_BYTES   (256u << 10)
 
 struct mover {
 	struct engine *e;
@@ -97,7 +96,6 @@ static void *mover_main(void *arg)
 	struct evictor *v;
 	uint64_t kicked = 0;
 
-	pthread_setname_np(pthread_self(), "zswapd-mover");
 	m->result = evictor_new(&v, m->e);
 	if (m->result < 0) {
 		sem_post(&m->ready);
@@ -119,17 +117,13 @@ static void *mover_main(void *arg)
 int mover_start(struct mover **ret, struct engine *e)
 {
 	struct mover *m = calloc(1, sizeof(*m));
-	pthread_attr_t attr;
 	int r;
 
 	if (!m)
 		return -ENOMEM;
 	m->e = e;
 	sem_init(&m->ready, 0, 0);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	r = -pthread_create(&m->thread, &attr, mover_main, m);
-	pthread_attr_destroy(&attr);
+	r = thread_start(&m->thread, "mover", mover_main, m);
 	if (r == 0) {
 		while (sem_wait(&m->ready) < 0 && errno == EINTR)
 			;
