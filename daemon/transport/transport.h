@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What carries block requests between the kernel and the engine.
+ *
+ * A transport makes a block device, runs the data threads that serve it, and takes it away again.
+ * Each data thread owns a ring and an engine queue and turns what the kernel asks into batches of
+ * struct engine_request; the engine knows nothing of where they come from.
+ *
+ * open, close: the main thread.  failed_fd: any.
+ */
+#ifndef ZSWAPD_TRANSPORT_TRANSPORT_H
+#define ZSWAPD_TRANSPORT_TRANSPORT_H
+
+#include "daemon/engine/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TRANSPORT_DEVICE_MAX 32u /* bytes of a device's path, with its NUL */
+
+struct transport_ops;
+
+/* A transport's own structure begins with this. */
+struct transport {
+	const struct transport_ops *ops;
+};
+
+struct transport_options {
+	const char *name;      /* of the device, [a-z0-9_-] */
+	const char *run_dir;   /* where mounts and the like may go; exists */
+	uint64_t device_bytes; /* a multiple of 4096 */
+	unsigned nqueues;      /* data threads; as many as the engine has queues */
+	int store_fd;	       /* to be registered with each ring, or -1 */
+	struct engine *engine;
+};
+
+struct transport_ops {
+	const char *name;
+	/* 0, or why it can't work on this system, as text; touches nothing. */
+	const char *(*unusable)(void);
+	/* Data threads that serve best when the configuration says 0. */
+	unsigned (*default_queues)(void);
+	/* The device answers when this returns.  Logged; nothing is left behind on failure. */
+	int (*open)(struct transport **ret, const struct transport_options *o);
+	/*
+	 * Removes the device and ends the threads, within some seconds.  -EBUSY: somebody still had
+	 * it open; it is gone all the same, and what they do with it fails.
+	 */
+	int (*close)(struct transport *t);
+	/* "/dev/loop0" */
+	const char *(*device)(const struct transport *t);
+	/* Becomes readable if the kernel has taken the device away from us. */
+	int (*failed_fd)(const struct transport *t);
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the FUSE transport's files share.
+ *
+ *   transport.c  mount, loop device, threads: making and taking away
+ *   session.c    everything that is not a data request, by libfuse
+ *   serve.c      a data thread
+ *   request.c    decoding and answering data requests
+ */
+#ifndef ZSWAPD_FUSE_INTERNAL_H
+#define ZSWAPD_FUSE_INTERNAL_H
+
+#include "common/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/transport/transport.h"
+#include "fuse/loopdev.h"
+
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define SLOT_BYTES 4096u
+/*
+ * The most a request carries.  Swap clusters its writes by 32 pages and reads ahead by at most 32,
+ * so larger buffers would only lie around locked.
+ */
+#define FUSE_IO_MAX   (128u << 10)
+#define FUSE_IO_PAGES (FUSE_IO_MAX / SLOT_BYTES)
+/* Requests that the kernel sends before it waits for an answer. */
+#define FUSE_REQUESTS  64u
+#define FUSE_FILE_NODE 2u
+#define FUSE_FILE_NAME "device"
+
+/* A WRITE's payload follows these; they are read right in front of a page boundary. */
+#define FUSE_WRITE_HEADER (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+
+struct fuse_thread;
+struct fuse_session;
+
+/* A data request from its arrival to its answer. */
+struct fuse_io {
+	struct engine_request req;
+	struct fuse_thread *thread;
+	struct fuse_io *next;
+	uint64_t unique;  /* the kernel's name for it */
+	uint8_t *payload; /* FUSE_IO_MAX bytes, page-aligned; FUSE_WRITE_HEADER bytes in front are
+			     ours */
+};
+
+struct fuse_transport {
+	struct transport base;
+	/* set at start */
+	struct transport_options o;
+	int fd; /* /dev/fuse, non-blocking; closed by the session */
+	struct fuse_session *session;
+	char mountpoint[256];
+	bool mounted;
+	char device[LOOPDEV_PATH_MAX];
+	int failed_fd; /* eventfd */
+	struct fuse_thread *threads;
+	unsigned nthreads;
+	/* atomic */
+	_Atomic bool stop;
+};
+
+struct fuse_thread {
+	struct fuse_transport *t;
+	pthread_t thread;
+	sem_t ready;
+	int result; /* set before ready is posted */
+	/* the thread's own */
+	struct ring ring;
+	struct engine_queue *queue;
+	struct ring_op fuse_ready, wake;
+	bool fuse_armed, wake_armed;
+	struct fuse_io ios[FUSE_REQUESTS];
+	struct fuse_io *free_io;
+	uint8_t *buffers;
+	size_t buffers_size;
+	uint64_t spin_ns;
+};
+
+/* session.c */
+int session_open(struct fuse_transport *t);
+void session_close(struct fuse_transport *t);
+/* Hands a request that is not for the engine to libfuse, which answers it. */
+void session_handle(struct fuse_transport *t, void *msg, size_t len);
+
+/* request.c */
+/* True if @io is now a request for the engine; else it was answered and may be used again. */
+bool fuse_request_decode(struct fuse_io *io, size_t len);
+void fuse_request_answer(struct engine_request *r);
+
+/* serve.c */
+int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
+void fuse_thread_join(struct fuse_thread *th);
+
+#endif

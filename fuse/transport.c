@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Making and taking away the device: /dev/fuse, mount, threads, the file, the loop device.
+ *
+ * There is no mount helper: the descriptor is opened here and given to mount(2).  Once the loop
+ * device holds the file the mount is detached, so that nobody can open the file past the loop
+ * device, and no mount is left behind whatever happens to the daemon.
+ */
+#include "common/log.h"
+#include "fuse/internal.h"
+#include "fuse/transport_fuse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+static const char *unusable(void)
+{
+	if (access("/dev/fuse", R_OK | W_OK) < 0)
+		return "/dev/fuse can't be opened (is the module fuse loaded?)";
+	if (access("/dev/loop-control", R_OK | W_OK) < 0)
+		return "/dev/loop-control can't be opened (is the module loop loaded?)";
+	return NULL;
+}
+
+/*
+ * One.  All threads would read the same queue, so a second one mostly takes requests away from the
+ * first one's batch and costs a wake-up; measured, one thread serves more requests than two.
+ */
+static unsigned default_queues(void)
+{
+	return 1;
+}
+
+static int mount_fuse(struct fuse_transport *t)
+{
+	char options[128];
+
+	snprintf(t->mountpoint, sizeof(t->mountpoint), "%s/%s.mount", t->o.run_dir, t->o.name);
+	if (mkdir(t->mountpoint, 0700) < 0 && errno != EEXIST) {
+		log_err("fuse: cannot make the directory %s: %s", t->mountpoint, strerror(errno));
+		return -errno;
+	}
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,max_read=%u",
+		 t->fd, FUSE_IO_MAX);
+	if (mount("zswapd", t->mountpoint, "fuse.zswapd",
+		  MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, options) < 0) {
+		int r = -errno;
+
+		log_err("fuse: cannot mount at %s: %s", t->mountpoint, strerror(-r));
+		rmdir(t->mountpoint);
+		return r;
+	}
+	t->mounted = true;
+	return 0;
+}
+
+static void unmount_fuse(struct fuse_transport *t)
+{
+	if (!t->mounted)
+		return;
+	umount2(t->mountpoint, MNT_DETACH);
+	rmdir(t->mountpoint);
+	t->mounted = false;
+}
+
+static int open_session(struct fuse_transport *t)
+{
+	int r;
+
+	t->fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (t->fd < 0) {
+		r = -errno;
+		log_err("fuse: cannot open /dev/fuse: %s", strerror(-r));
+		return r;
+	}
+	r = session_open(t);
+	if (r < 0)
+		t->fd = close_fd(t->fd);
+	return r;
+}
+
+static int start_threads(struct fuse_transport *t)
+{
+	t->threads = calloc(t->o.nqueues, sizeof(*t->threads));
+	if (!t->threads)
+		return -ENOMEM;
+	for (; t->nthreads < t->o.nqueues; t->nthreads++) {
+		int r = fuse_thread_start(&t->threads[t->nthreads], t, t->nthreads);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int attach(struct fuse_transport *t)
+{
+	char path[sizeof(t->mountpoint) + sizeof(FUSE_FILE_NAME) + 1], info[64];
+	cleanup_fd int file = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", t->mountpoint, FUSE_FILE_NAME);
+	file = open(path, O_RDWR | O_CLOEXEC | O_DIRECT);
+	if (file < 0) {
+		int r = -errno;
+
+		log_err("fuse: cannot open %s: %s", path, strerror(-r));
+		return r;
+	}
+	snprintf(info, sizeof(info), "zswapd:%s", t->o.name);
+	return loopdev_attach(file, info, t->device);
+}
+
+/* Also for a transport that was opened half way. */
+static void tear_down(struct fuse_transport *t)
+{
+	unmount_fuse(t);
+	atomic_store(&t->stop, true);
+	/* Closing the connection's last descriptor below also ends requests that somebody still
+	 * waits for. */
+	for (unsigned i = 0; i < t->nthreads; i++)
+		eventfd_write(engine_queue_wake_fd(t->threads[i].queue), 1);
+	for (unsigned i = 0; i < t->nthreads; i++)
+		fuse_thread_join(&t->threads[i]);
+	session_close(t);
+	close_fd(t->failed_fd);
+	free(t->threads);
+	free(t);
+}
+
+static int fuse_open(struct transport **ret, const struct transport_options *o)
+{
+	struct fuse_transport *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->base.ops = &transport_fuse;
+	t->o = *o;
+	t->fd = -1;
+	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = t->failed_fd < 0 ? -errno : open_session(t);
+	if (r == 0)
+		r = mount_fuse(t);
+	if (r == 0)
+		r = start_threads(t);
+	if (r == 0)
+		r = attach(t);
+	if (r < 0) {
+		tear_down(t);
+		return r;
+	}
+	unmount_fuse(t);
+	*ret = &t->base;
+	return 0;
+}
+
+static struct fuse_transport *downcast(const struct transport *t)
+{
+	return container_of(t, struct fuse_transport, base);
+}
+
+static int fuse_close(struct transport *base)
+{
+	struct fuse_transport *t = downcast(base);
+	int r = loopdev_detach(t->device);
+
+	if (r < 0)
+		log_warn("fuse: %s is still open somewhere; it is taken away all the same",
+			 t->device);
+	tear_down(t);
+	return r;
+}
+
+static const char *fuse_device(const struct transport *t)
+{
+	return downcast(t)->device;
+}
+
+static int fuse_failed_fd(const struct transport *t)
+{
+	return downcast(t)->failed_fd;
+}
+
+const struct transport_ops transport_fuse = {
+	.name = "fuse",
+	.unusable = unusable,
+	.default_queues = default_queues,
+	.open = fuse_open,
+	.close = fuse_close,
+	.device = fuse_device,
+	.failed_fd = fuse_failed_fd,
+};
