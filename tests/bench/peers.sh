@@ -14,6 +14,11 @@
 # front tier with its index.  Disk figures are of the whole device that the swap file lies on, so
 # nothing else may write to it; zswapd's are its own counters.
 #
+# Kernels 6.17 and 6.18 cannot reclaim what swap readahead brought in from zswap and nobody mapped:
+# such a page is dirty and not yet anonymous, and pageout() only activates those.  A small cgroup
+# fills up with them until its program is killed.  So zswap is measured both with readahead as the
+# machine has it and without (zswap-cluster0), and a peer whose program is killed is shown as that.
+#
 # Everything is put back: zswap's parameters, zram0, swap, cgroups, files.
 set -euo pipefail
 export LC_ALL=C
@@ -33,7 +38,8 @@ usage: peers.sh [OPTION]...            (root)
   --budget SIZE     memory that may hold swapped pages (246M)
   --rounds N        (3)
   --seconds S       of each of the phases random and rw (10)
-  --peers LIST      (plain,zswap,zswap-shrinker,zram,zswapd) which; those not possible are said
+  --peers LIST      (plain,zswap,zswap-shrinker,zswap-cluster0,zram,zswapd) which; those not
+                    possible are said
   --zswapd DIR      build directory with zswapd and zswapctl
   --set SECTION.KEY=VALUE   for zswapd's configuration; may be repeated
   --workdir DIR     where the swap file and the store lie ($TMPDIR or /var/tmp)
@@ -48,7 +54,7 @@ limit=200M
 budget=246M
 rounds=3
 seconds=10
-peers=plain,zswap,zswap-shrinker,zram,zswapd
+peers=plain,zswap,zswap-shrinker,zswap-cluster0,zram,zswapd
 zswapd=
 settings=()
 workdir=${TMPDIR:-/var/tmp}
@@ -142,7 +148,7 @@ ram_plain()
 start_zswap()
 {
 	local ram percent compressor parameter
-	ram=$(awk '$1 == "MemTotal:" { print $2 * 1024 }' /proc/meminfo)
+	ram=$(awk '$1 == "MemTotal:" { printf "%.0f", $2 * 1024 }' /proc/meminfo)
 	percent=$(((budget_bytes * 100 + ram / 2) / ram))
 	[ "$percent" -ge 1 ] || percent=1
 	for parameter in compressor max_pool_percent shrinker_enabled enabled; do
@@ -160,7 +166,7 @@ start_zswap()
 
 ram_zswap()
 {
-	awk '$1 == "Zswap:" { print $2 * 1024 }' /proc/meminfo
+	awk '$1 == "Zswap:" { printf "%.0f\n", $2 * 1024 }' /proc/meminfo
 }
 
 start_zswap-shrinker()
@@ -170,6 +176,19 @@ start_zswap-shrinker()
 }
 
 ram_zswap-shrinker()
+{
+	ram_zswap
+}
+
+start_zswap-cluster0()
+{
+	cleanup_sysfs /proc/sys/vm/page-cluster
+	echo 0 >/proc/sys/vm/page-cluster
+	start_zswap
+	peer_note="$peer_note, page-cluster 0"
+}
+
+ram_zswap-cluster0()
 {
 	ram_zswap
 }
@@ -231,7 +250,7 @@ fuse_mounts()
 undo_zswapd()
 {
 	local dir
-	CLEANUP_TERM_SECONDS=120 undo_pid "$1" && return
+	CLEANUP_TERM_SECONDS=120 undo_pid "$1" && return 0
 	while read -r dir; do
 		fuse_abort "$dir"
 		undo_mount "$dir"
@@ -289,7 +308,7 @@ disk_counters()
 	elif [ "$1" = zram ] || [ -z "$disk" ]; then
 		echo 0 0 0
 	else
-		awk '{ print $5, $7 * 512, $7 / 8 }' "$disk"
+		awk '{ printf "%.0f %.0f %.0f\n", $5, $7 * 512, $7 / 8 }' "$disk"
 	fi
 }
 
@@ -314,6 +333,13 @@ measure()
 	cleanup_pid $!
 	wait $! || status=$?
 	after=$(disk_counters "$peer")
+	# Status 4 is a program that was killed.  A kernel peer may fail in that way, but wrong bytes
+	# or an earlier end of zswapd's are never a result.
+	if [ $status -eq 4 ] && [ "$peer" != zswapd ]; then
+		jq -nc --arg peer "$peer" --arg note "$peer_note" --argjson round "$round" \
+			'{peer: $peer, note: $note, round: $round, killed: true}' >>"$results"
+		return 0
+	fi
 	[ $status -eq 0 ] || die "$peer: pageload ended with status $status"
 	[ "$(jq .phases.rw.major_faults "$work/load.json")" -gt 0 ] || die "$peer: nothing was swapped"
 	jq -c --arg peer "$peer" --arg note "$peer_note" --argjson round "$round" \
@@ -337,12 +363,12 @@ possible()
 {
 	case $1 in
 	plain) ;;
-	zswap | zswap-shrinker)
+	zswap | zswap-shrinker | zswap-cluster0)
 		[ -e $zswap/enabled ] || {
 			note "$1 left out: the kernel has no zswap"
 			return 1
 		}
-		[ "$1" = zswap ] || [ -e $zswap/shrinker_enabled ] || {
+		[ "$1" != zswap-shrinker ] || [ -e $zswap/shrinker_enabled ] || {
 			note "$1 left out: this zswap has no shrinker"
 			return 1
 		}
@@ -398,7 +424,7 @@ for ((round = 1; round <= rounds; round++)); do
 		CLEANUP_STEPS=("${common_steps[@]}")
 		cleanup_pid $!
 		wait $! || die "$peer failed"
-		tail -1 "$results" | jq -r '"  random \(.random_per_s | round)/s, rw \(.rw_per_s | round)/s, seq \(.seq_mb_per_s | round) MB/s"' >&2
+		tail -1 "$results" | jq -r 'if .killed then "  killed" else "  random \(.random_per_s | round)/s, rw \(.rw_per_s | round)/s, seq \(.seq_mb_per_s | round) MB/s" end' >&2
 	done
 done
 
@@ -412,8 +438,10 @@ jq -s --arg size "$size" --arg limit "$limit" --arg budget "$budget" --arg kerne
 	{size: $size, cgroup: $limit, budget: $budget, kernel: $kernel, cpus: $cpus,
 	 page_cluster: $cluster, rounds: $rounds,
 	 medians: ($peers | map(. as $p | [$rounds[] | select(.peer == $p)] as $of |
-		{key: $p, value: (reduce ($of[0] | keys_unsorted[] | select(. != "peer" and . != "note" and . != "round")) as $k
-			({note: $of[0].note}; .[$k] = ([$of[][$k]] | median)))}) | from_entries)}' \
+		($of | map(select(.killed | not))) as $good |
+		{key: $p, value: (reduce (($good[0] // {}) | keys_unsorted[] | select(. != "peer" and . != "note" and . != "round")) as $k
+			({note: $of[0].note, killed: (($of | length) - ($good | length)), rounds: ($of | length)};
+			.[$k] = ([$good[][$k]] | median)))}) | from_entries)}' \
 	"$results" >"$work/result.json"
 [ -z "$json" ] || cp "$work/result.json" "$json"
 
@@ -422,7 +450,9 @@ echo
 echo "| | random touch /s | read+write /s | sequential MB/s | RAM for swapped pages MB | pages per disk write | written MB |"
 echo "| --- | --- | --- | --- | --- | --- | --- |"
 for peer in "${list[@]}"; do
-	jq -r --arg p "$peer" '.medians[$p] |
-		"| \($p)\(if .note != "" then " (\(.note))" else "" end) | \(.random_per_s | round) | \(.rw_per_s | round) | \(.seq_mb_per_s | round) | \(.ram_bytes / 1e6 | round) | \(if .pages_per_write then .pages_per_write * 10 | round / 10 else "-" end) | \(.disk_write_bytes / 1e6 | round) |"' \
+	jq -r --arg p "$peer" 'def shown: if . == null then "-" else round end;
+		.medians[$p] | (if .killed > 0 then ["killed in \(.killed) of \(.rounds)"] else [] end) as $killed |
+		([.note | select(. != "")] + $killed | join("; ")) as $note |
+		"| \($p)\(if $note != "" then " (\($note))" else "" end) | \(.random_per_s | shown) | \(.rw_per_s | shown) | \(.seq_mb_per_s | shown) | \(if .ram_bytes == null then "-" else .ram_bytes / 1e6 | round end) | \(if .pages_per_write then .pages_per_write * 10 | round / 10 else "-" end) | \(if .disk_write_bytes == null then "-" else .disk_write_bytes / 1e6 | round end) |"' \
 		"$work/result.json"
 done

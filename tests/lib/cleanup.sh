@@ -85,12 +85,13 @@ has_ended()
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
+# In a trap a bare `return` gives the status from before the trap, so it says 0.
 undo_pid()
 {
-	has_ended "$1" && return
+	has_ended "$1" && return 0
 	kill "$1" 2>/dev/null
 	kill -CONT "$1" 2>/dev/null
-	wait_for "has_ended $1" "${CLEANUP_TERM_SECONDS:-10}" && return
+	wait_for "has_ended $1" "${CLEANUP_TERM_SECONDS:-10}" && return 0
 	kill -KILL "$1" 2>/dev/null
 	wait_for "has_ended $1" 10
 }

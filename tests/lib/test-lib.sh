@@ -43,6 +43,11 @@ run 'bash -c "trap : TERM; while :; do sleep 1; done" & echo $! >$dir/pid1; clea
 ! kill -0 "$(cat "$dir/pid1")" 2>/dev/null || fail "process that ignores TERM lives"
 ! kill -0 "$(cat "$dir/pid2")" 2>/dev/null || fail "stopped process lives"
 
+# One that has ended already, in a script that fails.
+run 'true & cleanup_pid $!; wait; exit 3'
+[ "$status" -eq 3 ] || fail "ended process: $status"
+! grep -q 'clean-up failed' "$dir/err" || fail "clean-up of an ended process failed"
+
 # Signals reach the clean-up.
 rm -f "$dir/last"
 run 'cleanup_push write_file "$dir/last" 1; kill -TERM $$; sleep 5'
