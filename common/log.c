@@ -38,10 +38,13 @@ void log_set_level(enum log_level level)
 /* One write(2) a line, so that lines of several threads do not mix. */
 static void emit(enum log_level level, const char *text)
 {
-	char line[LINE_MAX_BYTES + 64];
+	char line[LINE_MAX_BYTES + 64], prefix[8] = "";
 	int n;
 
-	n = snprintf(line, sizeof(line), "<%d>zswapd: %s\n", level, text);
+	/* The priority is for the journal, not for somebody at a terminal. */
+	if (!isatty(STDERR_FILENO))
+		snprintf(prefix, sizeof(prefix), "<%d>", level);
+	n = snprintf(line, sizeof(line), "%szswapd: %s\n", prefix, text);
 	if (n < 0)
 		return;
 	if ((size_t)n >= sizeof(line)) {

@@ -62,6 +62,7 @@ struct fuse_transport {
 	struct fuse_thread *threads;
 	unsigned nthreads;
 	/* atomic */
+	_Atomic bool closing; /* the end of the connection is ours */
 	_Atomic bool stop;
 };
 

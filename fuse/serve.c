@@ -59,7 +59,7 @@ static void connection_lost(struct fuse_thread *th, int error)
 {
 	struct fuse_transport *t = th->t;
 
-	if (!atomic_exchange(&t->stop, true)) {
+	if (!atomic_exchange(&t->stop, true) && !atomic_load(&t->closing)) {
 		log_post(LOG_LEVEL_ERR, "fuse: the kernel has ended the connection: %s",
 			 strerror(error));
 		eventfd_write(t->failed_fd, 1);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -37,7 +38,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	(void)userdata;
 	conn->max_write = FUSE_IO_MAX;
-	conn->max_read = FUSE_IO_MAX;
+	conn->max_read = FUSE_IO_MAX; /* libfuse wants it here, as its option and in mount(2) */
 	conn->max_background = FUSE_REQUESTS;
 	conn->congestion_threshold = FUSE_REQUESTS;
 	conn->want &=
@@ -128,11 +129,12 @@ static ssize_t session_read(int fd, void *buf, size_t len, void *userdata)
 int session_open(struct fuse_transport *t)
 {
 	static const struct fuse_custom_io io = {.writev = session_writev, .read = session_read};
-	char name[] = "zswapd";
-	char *argv[] = {name, NULL};
-	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+	char name[] = "zswapd", max_read[32];
+	char *argv[] = {name, max_read, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
 	int r;
 
+	snprintf(max_read, sizeof(max_read), "-omax_read=%u", FUSE_IO_MAX);
 	t->session = fuse_session_new(&args, &ops, sizeof(ops), t);
 	fuse_opt_free_args(&args);
 	if (!t->session) {

@@ -119,10 +119,10 @@ static int attach(struct fuse_transport *t)
 /* Also for a transport that was opened half way. */
 static void tear_down(struct fuse_transport *t)
 {
-	unmount_fuse(t);
+	/* First, since the unmount can end the connection, which is no failure now. */
 	atomic_store(&t->stop, true);
-	/* Closing the connection's last descriptor below also ends requests that somebody still
-	 * waits for. */
+	unmount_fuse(t);
+	/* Closing the descriptor below ends requests that somebody still waits for. */
 	for (unsigned i = 0; i < t->nthreads; i++)
 		eventfd_write(engine_queue_wake_fd(t->threads[i].queue), 1);
 	for (unsigned i = 0; i < t->nthreads; i++)
@@ -168,8 +168,11 @@ static struct fuse_transport *downcast(const struct transport *t)
 static int fuse_close(struct transport *base)
 {
 	struct fuse_transport *t = downcast(base);
-	int r = loopdev_detach(t->device);
+	int r;
 
+	/* The loop device holds the last reference to the file system, and takes it along. */
+	atomic_store(&t->closing, true);
+	r = loopdev_detach(t->device);
 	if (r < 0)
 		log_warn("fuse: %s is still open somewhere; it is taken away all the same",
 			 t->device);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/worker/device.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/store/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define PROBE_BYTES 4096u
+#define PROBE_NS    30000000000ull
+
+int device_lock(struct device_lock *ret, const char *name)
+{
+	char path[128], pid[16] = "?";
+	cleanup_fd int fd = -1;
+	ssize_t n;
+	int r;
+
+	if (mkdir(DEVICE_RUN_DIR, 0755) < 0 && errno != EEXIST) {
+		r = -errno;
+		log_err("cannot make " DEVICE_RUN_DIR ": %s", strerror(-r));
+		return r;
+	}
+	snprintf(path, sizeof(path), DEVICE_RUN_DIR "/%s.lock", name);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0) {
+		r = -errno;
+		log_err("cannot open %s: %s", path, strerror(-r));
+		return r;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		n = pread(fd, pid, sizeof(pid) - 1, 0);
+		pid[n > 0 ? n : 0] = '\0';
+		pid[strcspn(pid, "\n")] = '\0';
+		log_err("[device] name: %s is served by another zswapd (pid %s); stop it or choose "
+			"another name",
+			name, pid);
+		return -EBUSY;
+	}
+	n = snprintf(pid, sizeof(pid), "%d\n", getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+		log_warn("cannot write to %s: %s", path, strerror(errno));
+	ret->fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* The file stays: to remove a lock's file is to let two daemons lock two files of one name. */
+void device_unlock(struct device_lock *l)
+{
+	l->fd = close_fd(l->fd);
+}
+
+int device_link(const char *name, const char *device)
+{
+	char path[128], temporary[160];
+	struct stat st;
+	int r;
+
+	if (mkdir(DEVICE_LINK_DIR, 0755) < 0 && errno != EEXIST)
+		goto fail;
+	snprintf(path, sizeof(path), DEVICE_LINK_DIR "/%s", name);
+	if (lstat(path, &st) == 0 && !S_ISLNK(st.st_mode)) {
+		log_err("%s is no symbolic link of ours; remove it", path);
+		return -EEXIST;
+	}
+	/* Renamed into place, so that the name never leads nowhere. */
+	snprintf(temporary, sizeof(temporary), "%s.new", path);
+	unlink(temporary);
+	if (symlink(device, temporary) == 0 && rename(temporary, path) == 0)
+		return 0;
+fail:
+	r = -errno;
+	log_err("cannot make " DEVICE_LINK_DIR "/%s: %s", name, strerror(-r));
+	return r;
+}
+
+void device_unlink(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEVICE_LINK_DIR "/%s", name);
+	unlink(path);
+	rmdir(DEVICE_LINK_DIR); /* succeeds for the last one */
+}
+
+struct probe {
+	struct ring_op op;
+	bool done;
+	int32_t res;
+};
+
+static void probed(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct probe *p = container_of(op, struct probe, op);
+
+	(void)flags;
+	p->res = res;
+	p->done = true;
+}
+
+/* By io_uring, since a read(2) of a device that does not answer can't be given up. */
+int device_probe(const char *device)
+{
+	cleanup_fd int fd = open(device, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	cleanup_free void *page = aligned_alloc(PROBE_BYTES, PROBE_BYTES);
+	struct probe p = {.op.done = probed};
+	struct ring ring;
+	int r;
+
+	if (fd < 0 || !page) {
+		r = fd < 0 ? -errno : -ENOMEM;
+		log_err("cannot open %s: %s", device, strerror(-r));
+		return r;
+	}
+	r = ring_init(&ring, 4, fd, 0);
+	if (r < 0)
+		return r;
+	ring_store_read(&ring, &p.op, page, PROBE_BYTES, 0, -1);
+	ring_wait(&ring, PROBE_NS);
+	if (!p.done) {
+		log_err("%s did not answer a read within 30 s", device);
+		page = NULL; /* the read may still come; its page must not be used again */
+		return -ETIMEDOUT;
+	}
+	ring_deinit(&ring);
+	if (p.res == (int32_t)PROBE_BYTES)
+		return 0;
+	r = p.res < 0 ? p.res : -EIO;
+	log_err("%s cannot be read: %s", device, strerror(-r));
+	return r;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a process that serves swap asks of the system before it starts.
+ *
+ * Main thread, before any other thread is started.
+ */
+#ifndef ZSWAPD_WORKER_SYSTEM_H
+#define ZSWAPD_WORKER_SYSTEM_H
+
+#include <stdbool.h>
+
+struct system_grants {
+	bool locked;	 /* all memory, now and later */
+	bool oom_exempt; /* OOM score -1000 */
+	bool io_flusher; /* PR_SET_IO_FLUSHER; see common/thread.h */
+};
+
+/*
+ * Locks the process's memory, lowers its OOM score, marks the main thread; says in *ret what was
+ * granted, and warns of what was not and of the risk.  -EPERM: memory can't be locked, without
+ * which swap must not be served.
+ */
+int system_prepare(struct system_grants *ret);
+
+/* Warns of kernel zswap in front of our device, and of a memory limit on our own cgroup. */
+void system_check(void);
+
+#endif

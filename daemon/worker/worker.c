@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/worker/worker.h"
+#include "common/log.h"
+#include "common/size.h"
+#include "common/thread.h"
+#include "common/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/policy/mover.h"
+#include "daemon/stats/server.h"
+#include "daemon/store/store.h"
+#include "daemon/transport/transport.h"
+#include "daemon/worker/device.h"
+#include "daemon/worker/swap.h"
+#include "daemon/worker/system.h"
+#include "fuse/transport_fuse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+
+#define TICK_MS 200 /* how long a line of the data path may wait to be written */
+
+struct worker {
+	const struct config *config;
+	int signal_fd;
+	struct device_lock lock;
+	struct system_grants grants;
+	struct store *store;
+	struct engine *engine;
+	struct mover *mover;
+	const struct transport_ops *ops;
+	unsigned nqueues;
+	struct transport *transport;
+	struct stats_server *stats;
+	/* read by the stats thread */
+	_Atomic enum nlproto_state state;
+};
+
+/* --- steps and what undoes them --- */
+
+static int open_signals(struct worker *w)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	/* Threads inherit the mask, so that no data thread is ever interrupted. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return w->signal_fd < 0 ? -errno : 0;
+}
+
+static void close_signals(struct worker *w)
+{
+	w->signal_fd = close_fd(w->signal_fd);
+}
+
+static int lock_device(struct worker *w)
+{
+	return device_lock(&w->lock, w->config->device_name);
+}
+
+static void unlock_device(struct worker *w)
+{
+	device_unlock(&w->lock);
+}
+
+static int choose_transport(struct worker *w)
+{
+	const char *why = transport_fuse.unusable();
+
+	if (w->config->device_transport == CONFIG_TRANSPORT_UBLK) {
+		log_err("[device] transport: this version has no ublk; use auto or fuse");
+		return -EOPNOTSUPP;
+	}
+	if (why) {
+		log_err("[device] transport: fuse can't be used: %s", why);
+		return -EOPNOTSUPP;
+	}
+	w->ops = &transport_fuse;
+	w->nqueues = (unsigned)w->config->device_queues;
+	if (w->nqueues == 0)
+		w->nqueues = w->ops->default_queues();
+	return 0;
+}
+
+static int prepare_system(struct worker *w)
+{
+	system_check();
+	return system_prepare(&w->grants);
+}
+
+static int open_store(struct worker *w)
+{
+	struct store_options o = {.path = w->config->store_path, .size = w->config->store_size};
+
+	return *o.path ? store_open(&w->store, &o) : 0;
+}
+
+static void close_store(struct worker *w)
+{
+	store_free(w->store);
+	w->store = NULL;
+}
+
+static int open_engine(struct worker *w)
+{
+	struct engine_options o = {
+		.device_bytes = w->config->device_size,
+		.memory_limit = w->config->memory_limit,
+		.level = w->config->memory_level,
+		.overlap = w->config->read_overlap,
+		.nqueues = w->nqueues,
+		.store = {.fd = -1},
+		.state_fd = -1,
+		.front_fd = -1,
+	};
+
+	if (w->store)
+		o.store = (struct engine_store){.fd = w->store->fd,
+						.nplaces = w->store->nplaces,
+						.data_offset = w->store->data_offset,
+						.dio_align = w->store->dio_align};
+	return engine_new(&w->engine, &o);
+}
+
+static void close_engine(struct worker *w)
+{
+	engine_free(w->engine);
+	w->engine = NULL;
+}
+
+static int start_mover(struct worker *w)
+{
+	return mover_start(&w->mover, w->engine);
+}
+
+static void stop_mover(struct worker *w)
+{
+	mover_stop(w->mover);
+	w->mover = NULL;
+}
+
+static int open_transport(struct worker *w)
+{
+	struct transport_options o = {
+		.name = w->config->device_name,
+		.run_dir = DEVICE_RUN_DIR,
+		.device_bytes = w->config->device_size,
+		.nqueues = w->nqueues,
+		.store_fd = w->store ? w->store->fd : -1,
+		.engine = w->engine,
+	};
+
+	return w->ops->open(&w->transport, &o);
+}
+
+static void close_transport(struct worker *w)
+{
+	w->ops->close(w->transport);
+	w->transport = NULL;
+}
+
+static int probe_device(struct worker *w)
+{
+	return device_probe(w->ops->device(w->transport));
+}
+
+static int link_device(struct worker *w)
+{
+	return device_link(w->config->device_name, w->ops->device(w->transport));
+}
+
+static void unlink_device(struct worker *w)
+{
+	device_unlink(w->config->device_name);
+}
+
+static void stats_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+{
+	engine_counters(((struct worker *)ctx)->engine, values);
+}
+
+static void stats_status(void *ctx, struct stats_status *ret)
+{
+	struct worker *w = ctx;
+
+	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", w->config->device_name);
+	snprintf(ret->transport, sizeof(ret->transport), "%s", w->ops->name);
+	ret->pid = (uint32_t)getpid();
+	ret->state = w->state;
+	if (!w->grants.locked)
+		ret->health |= NLPROTO_HEALTH_MEMORY_UNLOCKED;
+	if (!w->grants.oom_exempt)
+		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
+	if (!thread_all_io_flushers())
+		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
+}
+
+/* Without its statistics the device serves as well; what failed has been logged. */
+static int start_stats(struct worker *w)
+{
+	static const struct stats_server_ops ops = {.counters = stats_counters,
+						    .status = stats_status};
+
+	if (stats_server_new(&w->stats, w->config->device_name, &ops, w) == 0)
+		stats_server_start(w->stats);
+	return 0;
+}
+
+static void stop_stats(struct worker *w)
+{
+	stats_server_free(w->stats);
+	w->stats = NULL;
+}
+
+static int start_swap(struct worker *w)
+{
+	const char *dev = w->ops->device(w->transport);
+	int r;
+
+	if (!w->config->swap_enable)
+		return 0;
+	r = swap_format(dev, w->config->device_name);
+	if (r < 0)
+		return r;
+	return swap_on(dev, w->config->swap_priority,
+		       w->config->swap_discard == CONFIG_DISCARD_PAGES);
+}
+
+static const struct step {
+	const char *what; /* completes "cannot ..." */
+	int (*run)(struct worker *w);
+	void (*undo)(struct worker *w);
+} steps[] = {
+	{"read signals", open_signals, close_signals},
+	{"lock the device's name", lock_device, unlock_device},
+	{"choose a transport", choose_transport, NULL},
+	{"lock memory", prepare_system, NULL},
+	{"open the store", open_store, close_store},
+	{"make the tiers", open_engine, close_engine},
+	{"start the mover", start_mover, stop_mover},
+	{"make the device", open_transport, close_transport},
+	{"read from the device", probe_device, NULL},
+	{"link the device", link_device, unlink_device},
+	{"start the statistics", start_stats, stop_stats},
+	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
+};
+
+static void undo_steps(struct worker *w, size_t n)
+{
+	while (n-- > 0) {
+		if (steps[n].undo)
+			steps[n].undo(w);
+	}
+}
+
+static int run_steps(struct worker *w)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		int r = steps[i].run(w);
+
+		if (r == 0)
+			continue;
+		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
+		undo_steps(w, i);
+		return r;
+	}
+	return 0;
+}
+
+/* --- running --- */
+
+/* 0: nothing is swapped to the device any more.  Else why not, logged; the device goes on. */
+static int stop_swap(struct worker *w)
+{
+	const char *dev = w->ops->device(w->transport);
+	uint64_t needed, available;
+	char need_text[SIZE_TEXT_MAX], have_text[SIZE_TEXT_MAX];
+	int r;
+
+	r = swap_off_check(dev, &needed, &available);
+	if (r == -ENOENT)
+		return 0;
+	if (r == -ENOMEM) {
+		log_err("stop: refused: %s are swapped out and only %s would hold them; end programs or "
+			"add other swap, then stop again",
+			size_format(need_text, needed), size_format(have_text, available));
+		return r;
+	}
+	if (r < 0)
+		log_warn("stop: cannot tell whether memory holds what is swapped: %s",
+			 strerror(-r));
+	return swap_off(dev);
+}
+
+/* True if the worker is to end. */
+static bool asked_to_stop(struct worker *w)
+{
+	struct signalfd_siginfo si;
+
+	if (read(w->signal_fd, &si, sizeof(si)) != sizeof(si))
+		return false;
+	w->state = NLPROTO_STATE_STOPPING;
+	log_info("stop: asked to by signal %u", si.ssi_signo);
+	sd_notify(0, "STOPPING=1\nSTATUS=Swapping off");
+	if (stop_swap(w) == 0)
+		return true;
+	w->state = NLPROTO_STATE_RUNNING;
+	sd_notify(0, "READY=1\nSTATUS=Refused to stop: swapped pages do not fit into memory");
+	return false;
+}
+
+static int serve(struct worker *w)
+{
+	struct pollfd fds[] = {
+		{.fd = w->signal_fd, .events = POLLIN},
+		{.fd = w->ops->failed_fd(w->transport), .events = POLLIN},
+	};
+
+	while (true) {
+		poll(fds, ARRAY_SIZE(fds), TICK_MS);
+		log_drain();
+		if (fds[1].revents) {
+			log_err("the kernel has taken %s away; what was swapped to it is lost",
+				w->ops->device(w->transport));
+			return -EIO;
+		}
+		if (fds[0].revents && asked_to_stop(w))
+			return 0;
+	}
+}
+
+static void announce(struct worker *w)
+{
+	char device[SIZE_TEXT_MAX], memory[SIZE_TEXT_MAX], store[SIZE_TEXT_MAX] = "no store";
+
+	size_format(device, w->config->device_size);
+	size_format(memory, w->config->memory_limit);
+	if (w->store)
+		size_format(store, (uint64_t)w->store->nplaces * STORE_PLACE_SIZE);
+	log_info("ready: " DEVICE_LINK_DIR "/%s is %s by %s, %s; front tier %s, store %s%s%s",
+		 w->config->device_name, w->ops->device(w->transport), w->ops->name, device, memory,
+		 store, w->store ? " at " : "", w->store ? w->store->path : "");
+	w->state = NLPROTO_STATE_RUNNING;
+	sd_notify(0, "READY=1\nSTATUS=Serving swap");
+}
+
+int worker_run(const struct config *config)
+{
+	struct worker w = {.config = config, .signal_fd = -1, .lock = DEVICE_LOCK_NULL};
+	int r;
+
+	w.state = NLPROTO_STATE_STARTING;
+	r = run_steps(&w);
+	if (r == 0) {
+		announce(&w);
+		r = serve(&w);
+		undo_steps(&w, ARRAY_SIZE(steps));
+		log_info("stopped");
+	}
+	log_drain();
+	return r;
+}
