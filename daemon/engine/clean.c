@@ -8,8 +8,13 @@
  *
  * After a full walk nothing may be left.  What is left lies behind a damaged header: then the index
  * itself is searched for words of this segment (slow, and as rare as damage).  An object that fails
- * its check makes its slot LOST, which reads as an I/O error.  If even then the record counts
- * something as live, no word refers to it (see index_publish()), and it is dropped.
+ * its check makes its slot LOST, which reads as an I/O error.
+ *
+ * If even then the record counts something as live, no word refers to it.  Either a data thread has
+ * just replaced the word and is about to credit the segment, or two overlapping writes have left a
+ * stray (see index_publish()).  The segment becomes a suspect: when every data thread that was in
+ * the middle of a turn (queue.c) has ended it, all credits have been given, and what is left are
+ * strays, which are dropped.
  */
 #include "daemon/engine/evictor_internal.h"
 
@@ -116,7 +121,8 @@ static int search_index(struct move *m)
 	struct engine *e = m->v->e;
 
 	for (uint64_t slot = 0; slot < e->state->geo.nslots; slot++) {
-		uint64_t word = index_load(&e->state->index[slot]);
+		/* seq_cst: a turn in which the word was replaced is seen by add_suspect(). */
+		uint64_t word = index_reload(&e->state->index[slot]);
 		int r;
 
 		if (index_tag(word) != INDEX_OBJECT || index_segment(word) != m->id)
@@ -132,6 +138,51 @@ static int search_index(struct move *m)
 	return 0;
 }
 
+bool evictor_is_suspect(const struct evictor *v, uint32_t segment)
+{
+	for (unsigned i = 0; i < v->nsuspects; i++) {
+		if (v->suspects[i] == segment)
+			return true;
+	}
+	return false;
+}
+
+void evictor_forget_suspect(struct evictor *v, uint32_t segment)
+{
+	for (unsigned i = 0; i < v->nsuspects; i++) {
+		if (v->suspects[i] == segment)
+			v->suspects[i--] = v->suspects[--v->nsuspects];
+	}
+}
+
+/* One look at the turns serves all suspects; a new one makes the others wait a little longer. */
+static void add_suspect(struct evictor *v, uint32_t segment)
+{
+	if (!evictor_is_suspect(v, segment))
+		v->suspects[v->nsuspects++] = segment;
+	for (unsigned i = 0; i < v->e->nqueues; i++)
+		v->turns[i] = atomic_load(&v->e->queues[i].turn);
+}
+
+void evictor_reap_suspects(struct evictor *v)
+{
+	if (v->nsuspects == 0)
+		return;
+	for (unsigned i = 0; i < v->e->nqueues; i++) {
+		if (v->turns[i] & 1 && atomic_load(&v->e->queues[i].turn) == v->turns[i])
+			return;
+	}
+	while (v->nsuspects > 0) {
+		uint32_t id = v->suspects[--v->nsuspects];
+		struct segment *s = &v->e->state->segments[id];
+
+		if (segment_live_objects(s) == 0)
+			continue; /* the credit has come, and with it a place on the dead list */
+		atomic_store(&s->released, atomic_load(&s->added));
+		engine_push_dead(v->e, id);
+	}
+}
+
 static int move_all(struct move *m)
 {
 	int r = walk(m);
@@ -141,10 +192,8 @@ static int move_all(struct move *m)
 	r = search_index(m);
 	if (r < 0)
 		return r;
-	if (segment_live_objects(m->from) != 0) {
-		atomic_store(&m->from->released, atomic_load(&m->from->added));
-		engine_push_dead(m->v->e, m->id);
-	}
+	if (segment_live_objects(m->from) != 0)
+		add_suspect(m->v, m->id);
 	return 0;
 }
 

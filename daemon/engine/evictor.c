@@ -75,9 +75,11 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
 	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
 	v->dead = calloc(e->state->nsegments, sizeof(*v->dead));
+	v->suspects = calloc(e->state->nsegments, sizeof(*v->suspects));
 	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	r = !v->retiring || !v->dead || v->staging == MAP_FAILED ? -ENOMEM : init_places(v);
+	r = !v->retiring || !v->dead || !v->suspects || v->staging == MAP_FAILED ? -ENOMEM
+										 : init_places(v);
 	if (r == 0)
 		r = ring_init(&v->ring, 32, e->store.fd, v->nbuffers ? v->nbuffers + 1 : 0);
 	if (r < 0) {
@@ -85,6 +87,7 @@ int evictor_new(struct evictor **ret, struct engine *e)
 			munmap(v->staging, SEGMENT_SIZE);
 		free(v->retiring);
 		free(v->dead);
+		free(v->suspects);
 		free(v->places);
 		free(v);
 		return r;
@@ -112,6 +115,7 @@ void evictor_free(struct evictor *v)
 	munmap(v->staging, SEGMENT_SIZE);
 	free(v->retiring);
 	free(v->dead);
+	free(v->suspects);
 	free(v->places);
 	free(v);
 }
@@ -137,7 +141,7 @@ void evictor_wake(struct engine *e)
 
 bool evictor_busy(const struct evictor *v)
 {
-	return v->nretiring > 0 || v->ndead > 0;
+	return v->nretiring > 0 || v->ndead > 0 || v->nsuspects > 0;
 }
 
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present)
@@ -229,6 +233,7 @@ static bool free_segment(struct evictor *v, uint32_t id)
 		if (v->retiring[i].segment == id)
 			return false;
 	}
+	evictor_forget_suspect(v, id);
 	segment_state_set(s, SEGMENT_FREE);
 	segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
 	atomic_store(&s->dead, 0);
@@ -268,6 +273,7 @@ bool evictor_reap(struct evictor *v)
 	bool any;
 
 	ring_reap(&v->ring);
+	evictor_reap_suspects(v);
 	any = reap_retiring(v);
 	return reap_dead(v) || any;
 }
@@ -392,8 +398,13 @@ static void survey_memory(struct evictor *v, struct survey *ret)
 		if (id == SEGMENT_NONE)
 			continue;
 		s = &e->state->segments[id];
-		if (segment_state_load(s) != SEGMENT_SEALED || segment_live_objects(s) == 0)
+		if (segment_state_load(s) != SEGMENT_SEALED)
 			continue;
+		/* Its frame comes as soon as nobody has it pinned: no reason to refuse a write. */
+		if (segment_live_objects(s) == 0 || evictor_is_suspect(v, id)) {
+			ret->frames_coming++;
+			continue;
+		}
 		w = victim(v, id);
 		if (sparser(&w, &ret->sparsest))
 			ret->sparsest = w;
@@ -411,7 +422,8 @@ static void survey_store(struct evictor *v, struct survey *ret)
 		struct segment *s = &v->e->state->segments[i];
 		struct survey_victim w;
 
-		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0)
+		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0 ||
+		    evictor_is_suspect(v, i))
 			continue;
 		w = victim(v, i);
 		if (sparser(&w, &ret->sparsest_stored))

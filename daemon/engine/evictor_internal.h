@@ -38,15 +38,25 @@ struct evictor {
 	struct segment_write writes[EVICTOR_WRITES];
 	unsigned writing;
 	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
-	uint64_t grow_again;     /* no new frame before that */
+	uint64_t grow_again;	 /* no new frame before that */
 	struct retiring *retiring;
 	unsigned nretiring;
 	uint32_t *dead; /* nothing live, but still pinned or being written */
 	unsigned ndead;
-	uint32_t *places; /* stack of free ones */
+	/* emptied by cleaning, but with something counted as live; see clean.c */
+	uint32_t *suspects;
+	unsigned nsuspects;
+	uint64_t turns[ENGINE_QUEUES_MAX]; /* when the last suspect was found */
+	uint32_t *places;		   /* stack of free ones */
 	uint32_t nplaces;
 	uint8_t *staging; /* one segment, for cleaning the store */
 };
+
+/* Drops what suspects count as live once every turn that was under way has passed. */
+void evictor_reap_suspects(struct evictor *v);
+bool evictor_is_suspect(const struct evictor *v, uint32_t segment);
+/* The segment is freed. */
+void evictor_forget_suspect(struct evictor *v, uint32_t segment);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

@@ -64,6 +64,7 @@ struct queue_slot {
 	_Atomic bool taken;
 	_Atomic bool wants_wake;   /* by the owner while a write waits; read by the mover */
 	_Atomic unsigned inflight; /* by the owner, for display */
+	_Atomic uint64_t turn;	   /* by the owner: odd while it may replace index words */
 	struct counter_set counters;
 };
 

@@ -16,6 +16,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Between these two the thread may have taken a word out of the index and not yet credited its
+ * segment.  The mover, which finds neither a word nor the credit, waits for the turn to pass before
+ * it takes the object for a stray (clean.c).
+ *
+ * seq_cst: the turn is seen before the words that are replaced in it.
+ */
+static void turn_begin(struct engine_queue *q)
+{
+	uint64_t turn = atomic_load_explicit(&q->slot->turn, memory_order_relaxed);
+
+	atomic_store_explicit(&q->slot->turn, turn + 1, memory_order_seq_cst);
+}
+
+/* release: the credits come before. */
+static void turn_end(struct engine_queue *q)
+{
+	uint64_t turn = atomic_load_explicit(&q->slot->turn, memory_order_relaxed);
+
+	z_assert(turn & 1);
+	atomic_store_explicit(&q->slot->turn, turn + 1, memory_order_release);
+}
+
 static void show_inflight(struct engine_queue *q)
 {
 	atomic_store_explicit(&q->slot->inflight, q->inflight, memory_order_relaxed);
@@ -250,6 +273,9 @@ void engine_submit(struct engine_queue *q, struct engine_request *const *batch, 
 	 */
 	if (nreads)
 		read_batch(q, reads, nreads);
+	if (nothers == 0)
+		return;
+	turn_begin(q);
 	for (unsigned i = 0; i < nothers; i++) {
 		struct engine_request *r = others[i];
 
@@ -259,14 +285,18 @@ void engine_submit(struct engine_queue *q, struct engine_request *const *batch, 
 		else if (q->stalled || !write_request(q, r))
 			stall(q, r);
 	}
+	turn_end(q);
 }
 
 bool engine_poll(struct engine_queue *q)
 {
 	bool waiting = read_poll(q);
 
-	if (q->stalled)
+	if (q->stalled) {
+		turn_begin(q);
 		retry_stalled(q);
+		turn_end(q);
+	}
 	return waiting || q->stalled;
 }
 
