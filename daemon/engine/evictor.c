@@ -249,6 +249,27 @@ static bool free_segment(struct evictor *v, uint32_t id)
 	return true;
 }
 
+static bool is_dead(struct segment *s)
+{
+	enum segment_state state = segment_state_load(s);
+
+	return state != SEGMENT_FREE && state != SEGMENT_OPEN && segment_live_objects(s) == 0;
+}
+
+/*
+ * The sealer and the last releaser may both find the segment dead.  The slower of the two can push
+ * it after the other's push was dealt with, when the record is free or somebody's again.
+ * True if it is dead indeed.  A push that comes while the mark still stands is not lost: either it
+ * comes after the mark is lowered, or what it saw is seen here.
+ */
+static bool confirm_dead(struct segment *s)
+{
+	if (is_dead(s))
+		return true;
+	atomic_store(&s->dead, 0);
+	return is_dead(s) && !atomic_exchange(&s->dead, 1);
+}
+
 static bool reap_dead(struct evictor *v)
 {
 	/* acquire: pairs with the release in engine_push_dead(). */
@@ -259,6 +280,8 @@ static bool reap_dead(struct evictor *v)
 	for (; id != DEAD_END; id = v->e->dead_next[id])
 		v->dead[v->ndead++] = id;
 	for (unsigned i = 0; i < v->ndead; i++) {
+		if (!confirm_dead(&v->e->state->segments[v->dead[i]]))
+			continue;
 		if (free_segment(v, v->dead[i]))
 			any = true;
 		else

@@ -100,10 +100,10 @@ static inline void segment_where_set(struct segment *s, uint32_t frame, uint32_t
 	atomic_store_explicit(&s->where, (uint64_t)place << 32 | frame, memory_order_seq_cst);
 }
 
-/* acquire: `used`, `kind` and `seq` are those of this phase. */
+/* acquire: `used`, `kind` and `seq` are those of this phase.  seq_cst: see segment_state_set(). */
 static inline enum segment_state segment_state_load(struct segment *s)
 {
-	return (enum segment_state)atomic_load_explicit(&s->state, memory_order_acquire);
+	return (enum segment_state)atomic_load_explicit(&s->state, memory_order_seq_cst);
 }
 
 /*
@@ -175,7 +175,7 @@ static inline bool segment_release(struct segment *s, uint32_t bytes)
 {
 	uint64_t one = segment_one(bytes);
 	uint64_t old = atomic_fetch_add_explicit(&s->released, one, memory_order_seq_cst);
-	uint64_t added = atomic_load_explicit(&s->added, memory_order_relaxed);
+	uint64_t added = atomic_load_explicit(&s->added, memory_order_seq_cst);
 
 	z_assert((old >> 32) < (added >> 32));
 	return old + one == added;
