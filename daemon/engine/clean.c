@@ -258,6 +258,8 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment)
 	return r < 0 ? r : (int)segment_live_bytes(m.from);
 }
 
+#define CLEAN_AGAIN_NS 60000000000ull /* after a read for cleaning has failed */
+
 struct clean_read {
 	struct ring_op op;
 	int32_t res;
@@ -303,7 +305,10 @@ int evictor_clean_store(struct evictor *v, uint32_t segment)
 
 	z_assert(segment_state_load(s) == SEGMENT_STORED);
 	r = read_segment(v, segment_where_load(s).place, len);
-	if (r == 0)
+	if (r < 0)
+		/* Others can be cleaned meanwhile. */
+		v->clean_again[segment] = now_ns() + CLEAN_AGAIN_NS;
+	else
 		r = move_all(&m);
 	if (r == 0)
 		counter_add(v->c, CTR_segments_cleaned_total, 1);

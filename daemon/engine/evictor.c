@@ -75,11 +75,13 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
 	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
 	v->dead = calloc(e->state->nsegments, sizeof(*v->dead));
+	v->clean_again = calloc(e->state->nsegments, sizeof(*v->clean_again));
 	v->suspects = calloc(e->state->nsegments, sizeof(*v->suspects));
 	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	r = !v->retiring || !v->dead || !v->suspects || v->staging == MAP_FAILED ? -ENOMEM
-										 : init_places(v);
+	r = !v->retiring || !v->dead || !v->suspects || !v->clean_again || v->staging == MAP_FAILED
+		    ? -ENOMEM
+		    : init_places(v);
 	if (r == 0)
 		r = ring_init(&v->ring, 32, e->store.fd, v->nbuffers ? v->nbuffers + 1 : 0);
 	if (r < 0) {
@@ -88,6 +90,7 @@ int evictor_new(struct evictor **ret, struct engine *e)
 		free(v->retiring);
 		free(v->dead);
 		free(v->suspects);
+		free(v->clean_again);
 		free(v->places);
 		free(v);
 		return r;
@@ -116,6 +119,7 @@ void evictor_free(struct evictor *v)
 	free(v->retiring);
 	free(v->dead);
 	free(v->suspects);
+	free(v->clean_again);
 	free(v->places);
 	free(v);
 }
@@ -212,6 +216,15 @@ static bool reap_retiring(struct evictor *v)
 	return any;
 }
 
+/* What happened to this place is uncertain: it is used again when there is no other. */
+static void put_place_last(struct evictor *v, uint32_t place)
+{
+	memmove(v->places + 1, v->places, v->nplaces * sizeof(*v->places));
+	v->places[0] = place;
+	v->nplaces++;
+	atomic_fetch_sub_explicit(&v->e->places_used, 1, memory_order_relaxed);
+}
+
 static void put_place(struct evictor *v, uint32_t place)
 {
 	v->places[v->nplaces++] = place;
@@ -234,6 +247,7 @@ static bool free_segment(struct evictor *v, uint32_t id)
 			return false;
 	}
 	evictor_forget_suspect(v, id);
+	v->clean_again[id] = 0;
 	segment_state_set(s, SEGMENT_FREE);
 	segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
 	atomic_store(&s->dead, 0);
@@ -310,7 +324,7 @@ static void write_failed(struct evictor *v, const struct segment_write *w, int32
 	v->back_off_until = now_ns() + BACK_OFF_NS;
 	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
 		log_err("store: write of %u bytes to place %u: %s; the pages stay in memory, the place is "
-			"not used again (%u more since the last such line)",
+			"used last (%u more since the last such line)",
 			w->len, w->place, res < 0 ? strerror(-res) : "short write", more);
 }
 
@@ -328,6 +342,7 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 		write_failed(v, w, res);
 		segment_where_set(s, frame, SEGMENT_NONE);
 		segment_state_set(s, SEGMENT_SEALED);
+		put_place_last(v, w->place);
 		return;
 	}
 	counter_add(v->c, CTR_segments_written_total, 1);
@@ -408,6 +423,12 @@ static bool leaves_before(const struct segment *a, const struct segment *b)
 	return a->seq < b->seq;
 }
 
+/* With only the kept places left, nothing but survivors can be written. */
+static bool may_leave(const struct evictor *v, const struct segment *s)
+{
+	return v->nplaces > PLACES_KEPT || s->kind == SEGMENT_SURVIVOR;
+}
+
 static void survey_memory(struct evictor *v, struct survey *ret)
 {
 	struct engine *e = v->e;
@@ -431,8 +452,8 @@ static void survey_memory(struct evictor *v, struct survey *ret)
 		w = victim(v, id);
 		if (sparser(&w, &ret->sparsest))
 			ret->sparsest = w;
-		if (ret->next.id == SEGMENT_NONE ||
-		    leaves_before(s, &e->state->segments[ret->next.id])) {
+		if (may_leave(v, s) && (ret->next.id == SEGMENT_NONE ||
+					leaves_before(s, &e->state->segments[ret->next.id]))) {
 			ret->next = w;
 			ret->next_is_survivor = s->kind == SEGMENT_SURVIVOR;
 		}
@@ -441,12 +462,14 @@ static void survey_memory(struct evictor *v, struct survey *ret)
 
 static void survey_store(struct evictor *v, struct survey *ret)
 {
+	uint64_t now = now_ns();
+
 	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
 		struct segment *s = &v->e->state->segments[i];
 		struct survey_victim w;
 
 		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0 ||
-		    evictor_is_suspect(v, i))
+		    evictor_is_suspect(v, i) || now < v->clean_again[i])
 			continue;
 		w = victim(v, i);
 		if (sparser(&w, &ret->sparsest_stored))

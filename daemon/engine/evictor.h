@@ -66,7 +66,10 @@ bool evictor_reap(struct evictor *v);
 /* @stored: also look for the sparsest stored segment (a walk over all records). */
 void evictor_survey(struct evictor *v, struct survey *ret, bool stored);
 
-/* One more free frame.  -ENOSPC: limit reached; -ENOMEM. */
+/*
+ * One more free frame.  -ENOSPC: limit reached; -ENOMEM.  After a failure the survey reports the
+ * present frames as the most there can be, for a second.
+ */
 int evictor_grow(struct evictor *v);
 /* One free frame back to the system; false if fewer than @keep + 1 are free. */
 bool evictor_shrink(struct evictor *v, uint32_t keep);
@@ -83,7 +86,10 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment);
 /* Moves all that is live in a sealed segment elsewhere in memory.  -ENOSPC: no frame for it. */
 int evictor_clean_memory(struct evictor *v, uint32_t segment);
 
-/* The same for a stored segment, which is read first.  -EIO: it could not be read. */
+/*
+ * The same for a stored segment, which is read first.  -EIO: it could not be read, and is left out
+ * of the survey for a minute.
+ */
 int evictor_clean_store(struct evictor *v, uint32_t segment);
 
 /* Tells waiting writers to try again; @denied: there is no room for tickets up to this (0: there

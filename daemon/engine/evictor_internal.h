@@ -39,6 +39,7 @@ struct evictor {
 	unsigned writing;
 	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
 	uint64_t grow_again;	 /* no new frame before that */
+	uint64_t *clean_again;	 /* a segment: not to be read for cleaning before that */
 	struct retiring *retiring;
 	unsigned nretiring;
 	uint32_t *dead; /* nothing live, but still pinned or being written */

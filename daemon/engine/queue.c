@@ -241,13 +241,13 @@ static bool accept_request(struct engine_queue *q, struct engine_request *r)
 {
 	bool ok = request_in_range(q, r);
 
-	r->error = 0;
-	r->done = r->count;
+	r->error = ok ? 0 : -EINVAL;
+	r->done = ok ? r->count : 0;
 	r->pending = ok ? r->count : 1;
 	q->inflight++;
 	show_inflight(q);
 	if (!ok)
-		request_page_done(q, r, 0, -EINVAL);
+		request_page_done(q, r, 0, 0);
 	return ok;
 }
 

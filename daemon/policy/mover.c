@@ -38,12 +38,21 @@ static int evict(struct evictor *v, uint32_t segment)
 	return evictor_write(v, segment);
 }
 
-/* 0, or a negative errno: this way does not lead on now. */
+/*
+ * 0: something has changed, so that the next look decides anew.  That may be a failure that the
+ * survey takes into account: no new frame or no use of that segment for a while.
+ * Negative errno: this way does not lead on now.
+ */
 static int act(struct evictor *v, enum policy_action action, const struct survey *s)
 {
+	int r;
+
 	switch (action) {
 	case POLICY_GROW:
-		return evictor_grow(v);
+		r = evictor_grow(v);
+		if (r == -ENOMEM)
+			log_debug("mover: the system has no memory for another frame");
+		return 0;
 	case POLICY_SHRINK:
 		return evictor_shrink(v, policy_shrink_keep(s)) ? 0 : -EAGAIN;
 	case POLICY_EVICT:
@@ -51,7 +60,8 @@ static int act(struct evictor *v, enum policy_action action, const struct survey
 	case POLICY_CLEAN_MEMORY:
 		return evictor_clean_memory(v, s->sparsest.id);
 	case POLICY_CLEAN_STORE:
-		return evictor_clean_store(v, s->sparsest_stored.id);
+		r = evictor_clean_store(v, s->sparsest_stored.id);
+		return r == -EIO ? 0 : r;
 	case POLICY_NONE:
 	case POLICY_DENY:
 		break;
@@ -59,12 +69,13 @@ static int act(struct evictor *v, enum policy_action action, const struct survey
 	return -EAGAIN;
 }
 
-void mover_round(struct evictor *v, bool idle)
+bool mover_round(struct evictor *v, bool idle)
 {
 	enum policy_action action = POLICY_NONE;
 	struct survey s;
+	unsigned i;
 
-	for (unsigned i = 0; i < ROUND_ACTIONS; i++) {
+	for (i = 0; i < ROUND_ACTIONS; i++) {
 		int r;
 
 		evictor_reap(v);
@@ -75,8 +86,6 @@ void mover_round(struct evictor *v, bool idle)
 		if (action == POLICY_NONE || action == POLICY_DENY)
 			break;
 		r = act(v, action, &s);
-		if (r == -ENOMEM)
-			log_debug("mover: the system has no memory for another frame");
 		if (r < 0) {
 			/* A failed way must not hold up a writer for ever: with nothing coming, it
 			 * is told. */
@@ -88,6 +97,7 @@ void mover_round(struct evictor *v, bool idle)
 	evictor_reap(v);
 	if (s.waiting)
 		evictor_answer(v, action == POLICY_DENY ? s.ticket : 0);
+	return i == ROUND_ACTIONS;
 }
 
 static void *mover_main(void *arg)
@@ -95,20 +105,21 @@ static void *mover_main(void *arg)
 	struct mover *m = arg;
 	struct evictor *v;
 	uint64_t kicked = 0;
+	bool more;
 
 	m->result = evictor_new(&v, m->e);
 	if (m->result < 0) {
 		sem_post(&m->ready);
 		return NULL;
 	}
-	mover_round(v, false);
+	more = mover_round(v, false);
 	sem_post(&m->ready);
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
-		bool busy = evictor_busy(v);
+		uint64_t timeout = more ? 0 : evictor_busy(v) ? RETRY_NS : IDLE_NS;
 
-		if (evictor_wait(v, busy ? RETRY_NS : IDLE_NS))
+		if (evictor_wait(v, timeout))
 			kicked = now_ns();
-		mover_round(v, now_ns() - kicked >= IDLE_NS);
+		more = mover_round(v, now_ns() - kicked >= IDLE_NS);
 	}
 	evictor_free(v);
 	return NULL;

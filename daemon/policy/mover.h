@@ -20,8 +20,8 @@ void mover_stop(struct mover *m);
 
 /*
  * One round in the calling thread: frees, decides, acts, until there is nothing to do but wait.
- * For tests that are their own mover.
+ * True if it ended before, so as not to take for ever.  For tests that are their own mover.
  */
-void mover_round(struct evictor *v, bool idle);
+bool mover_round(struct evictor *v, bool idle);
 
 #endif
