@@ -87,7 +87,8 @@ static bool recover_record(struct engine *e, struct segment *s, bool *places)
 	case SEGMENT_SEALED:
 		if (!frame || !front_claim(e->front, where.frame))
 			return false;
-		segment_where_set(s, where.frame, SEGMENT_NONE);
+		/* A sealed segment's place: see evictor.c, init_places(). */
+		segment_where_set(s, where.frame, where.place);
 		segment_state_set(s, SEGMENT_SEALED);
 		return true;
 	case SEGMENT_STORED:
@@ -117,6 +118,7 @@ static int recover_records(struct engine *e)
 		segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
 		segment_state_set(s, SEGMENT_FREE);
 	}
+	front_settle(e->front);
 	return 0;
 }
 
@@ -181,7 +183,7 @@ static void sort_out_records(struct engine *e)
 		}
 		if (where.frame != SEGMENT_NONE)
 			atomic_store(&e->frame_segment[where.frame], i);
-		places += where.place != SEGMENT_NONE;
+		places += segment_state_load(s) == SEGMENT_STORED;
 		if (segment_live_load(s) == 0)
 			engine_push_dead(e, i);
 	}

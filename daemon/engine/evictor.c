@@ -17,6 +17,12 @@
 #define FIXED_BUFFERS_MAX 16383u	/* io_uring's limit, less one for the staging buffer */
 #define BACK_OFF_NS	  1000000000ull /* after a failed store write */
 
+enum place_use {
+	PLACE_FREE = 0,
+	PLACE_UNCERTAIN = 1,
+	PLACE_USED = 2,
+};
+
 static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
 {
 	struct evictor *v = container_of(op, struct evictor, kick);
@@ -28,25 +34,40 @@ static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
 	v->kick_armed = false;
 }
 
+static void push_places(struct evictor *v, const uint8_t *use, enum place_use which)
+{
+	for (uint32_t i = v->e->state->geo.nplaces; i-- > 0;) {
+		if (use[i] == which)
+			v->places[v->nplaces++] = i;
+	}
+}
+
+/*
+ * A sealed segment with a place was being written when a former process died.  The device may not
+ * have done with that write: nothing else should go to the place soon, so it lies at the bottom.
+ */
 static int init_places(struct evictor *v)
 {
-	uint32_t n = v->e->state->geo.nplaces;
-	cleanup_free bool *used = calloc(n + 1, sizeof(*used));
+	cleanup_free uint8_t *use = calloc(v->e->state->geo.nplaces + 1, sizeof(*use));
 
-	v->places = calloc(n + 1, sizeof(*v->places));
-	if (!v->places || !used)
+	v->places = calloc(v->e->state->geo.nplaces + 1, sizeof(*v->places));
+	if (!v->places || !use)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
 		struct segment *s = &v->e->state->segments[i];
 		struct segment_where where = segment_where_load(s);
 
-		if (segment_state_load(s) != SEGMENT_FREE && where.place != SEGMENT_NONE)
-			used[where.place] = true;
+		if (where.place == SEGMENT_NONE)
+			continue;
+		if (segment_state_load(s) == SEGMENT_STORED) {
+			use[where.place] |= PLACE_USED;
+		} else if (segment_state_load(s) == SEGMENT_SEALED) {
+			use[where.place] |= PLACE_UNCERTAIN;
+			segment_where_set(s, where.frame, SEGMENT_NONE);
+		}
 	}
-	for (uint32_t i = n; i-- > 0;) {
-		if (!used[i])
-			v->places[v->nplaces++] = i;
-	}
+	push_places(v, use, PLACE_UNCERTAIN);
+	push_places(v, use, PLACE_FREE);
 	return 0;
 }
 
@@ -111,9 +132,14 @@ void evictor_free(struct evictor *v)
 		return;
 	while (v->writing > 0)
 		evictor_wait(v, 1000000000ull);
-	evictor_reap(v);
 	writer_seal(&v->young);
 	writer_seal(&v->survivors);
+	/* Readers are done with a batch in less; what they still hold would be nobody's. */
+	evictor_reap(v);
+	for (unsigned i = 0; i < 1000 && evictor_busy(v); i++) {
+		evictor_wait(v, 1000000ull);
+		evictor_reap(v);
+	}
 	ring_deinit(&v->ring);
 	munmap(v->staging, SEGMENT_SIZE);
 	free(v->retiring);
@@ -398,113 +424,4 @@ void evictor_answer(struct evictor *v, uint64_t denied)
 		if (atomic_load(&e->queues[i].wants_wake))
 			eventfd_write(e->queues[i].wake_fd, 1);
 	}
-}
-
-static struct survey_victim victim(struct evictor *v, uint32_t id)
-{
-	struct segment *s = &v->e->state->segments[id];
-
-	return (struct survey_victim){.id = id, .used = s->used, .live = segment_live_bytes(s)};
-}
-
-static bool sparser(const struct survey_victim *a, const struct survey_victim *b)
-{
-	/* Dead bytes are what there is to gain; the whole rest of the frame is, too. */
-	return b->id == SEGMENT_NONE || a->live < b->live;
-}
-
-/* Raw segments first, then what came back from the store, then the oldest. */
-static bool leaves_before(const struct segment *a, const struct segment *b)
-{
-	static const int rank[] = {[SEGMENT_RAW] = 0, [SEGMENT_SURVIVOR] = 1, [SEGMENT_PLAIN] = 2};
-
-	if (rank[a->kind] != rank[b->kind])
-		return rank[a->kind] < rank[b->kind];
-	return a->seq < b->seq;
-}
-
-/* With only the kept places left, nothing but survivors can be written. */
-static bool may_leave(const struct evictor *v, const struct segment *s)
-{
-	return v->nplaces > PLACES_KEPT || s->kind == SEGMENT_SURVIVOR;
-}
-
-static void survey_memory(struct evictor *v, struct survey *ret)
-{
-	struct engine *e = v->e;
-
-	for (uint32_t i = 0; i < e->state->geo.nframes; i++) {
-		/* acquire: pairs with the release in writer_open(). */
-		uint32_t id = atomic_load_explicit(&e->frame_segment[i], memory_order_acquire);
-		struct survey_victim w;
-		struct segment *s;
-
-		if (id == SEGMENT_NONE)
-			continue;
-		s = &e->state->segments[id];
-		if (segment_state_load(s) != SEGMENT_SEALED)
-			continue;
-		/* Its frame comes as soon as nobody has it pinned: no reason to refuse a write. */
-		if (segment_live_objects(s) == 0 || evictor_is_suspect(v, id)) {
-			ret->frames_coming++;
-			continue;
-		}
-		w = victim(v, id);
-		if (sparser(&w, &ret->sparsest))
-			ret->sparsest = w;
-		if (may_leave(v, s) && (ret->next.id == SEGMENT_NONE ||
-					leaves_before(s, &e->state->segments[ret->next.id]))) {
-			ret->next = w;
-			ret->next_is_survivor = s->kind == SEGMENT_SURVIVOR;
-		}
-	}
-}
-
-static void survey_store(struct evictor *v, struct survey *ret)
-{
-	uint64_t now = now_ns();
-
-	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
-		struct segment *s = &v->e->state->segments[i];
-		struct survey_victim w;
-
-		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0 ||
-		    evictor_is_suspect(v, i) || now < v->clean_again[i])
-			continue;
-		w = victim(v, i);
-		if (sparser(&w, &ret->sparsest_stored))
-			ret->sparsest_stored = w;
-	}
-}
-
-void evictor_survey(struct evictor *v, struct survey *ret, bool stored)
-{
-	struct engine *e = v->e;
-	static const struct survey_victim none = {.id = SEGMENT_NONE};
-
-	*ret = (struct survey){
-		.frames_max = e->state->geo.nframes,
-		.frames_reserve = e->reserve,
-		.frames_coming = v->writing + v->nretiring,
-		.places_max = e->state->geo.nplaces,
-		.places_free = v->nplaces,
-		.places_kept = PLACES_KEPT,
-		.store_ready = e->store.fd >= 0 && v->writing < EVICTOR_WRITES &&
-			       now_ns() >= v->back_off_until,
-		.next = none,
-		.sparsest = none,
-		.sparsest_stored = none,
-	};
-	/* The tickets before the frames: a ticket taken later is answered by a later survey. */
-	ret->ticket = atomic_load(&e->tickets);
-	ret->frames_present = front_present(e->front);
-	/* Room must come from elsewhere while the system has no memory to give. */
-	if (now_ns() < v->grow_again)
-		ret->frames_max = ret->frames_present;
-	ret->frames_free = idstack_count(&e->front->free);
-	for (unsigned i = 0; i < e->nqueues; i++)
-		ret->waiting |= atomic_load(&e->queues[i].wants_wake);
-	survey_memory(v, ret);
-	if (stored)
-		survey_store(v, ret);
 }

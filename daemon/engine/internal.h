@@ -5,7 +5,9 @@
  *   writer.c   open segments: reserve, commit, seal
  *   read.c     the two-phase read of a batch
  *   queue.c    a data thread's entry points; write and discard
- *   evictor.c  the mover's hands: grow, write back, clean, free
+ *   evictor.c  the mover's hands: grow, write back, free
+ *   clean.c    moving objects
+ *   survey.c   what the policy decides on
  *   engine.c   making, taking over, counting
  */
 #ifndef ZSWAPD_ENGINE_INTERNAL_H

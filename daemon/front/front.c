@@ -108,14 +108,42 @@ static void add_present(struct front *f, int n)
 
 bool front_claim(struct front *f, uint32_t frame)
 {
-	for (uint32_t i = 0; i < f->nabsent; i++) {
-		if (f->absent[i] != frame)
+	/* The stack is still as front_new() made it, but for what was claimed. */
+	uint32_t *entry = &f->absent[f->nframes - 1 - frame];
+
+	if (*entry != frame)
+		return false;
+	*entry = FRAME_NONE;
+	add_present(f, 1);
+	return true;
+}
+
+/* One call for neighbours: there may be a hundred thousand frames. */
+static void punch(struct front *f, uint32_t first, uint32_t end)
+{
+	if (first < end &&
+	    fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first * FRAME_SIZE,
+		      (off_t)(end - first) * FRAME_SIZE) < 0)
+		log_warn("front tier: %u MiB of a former process cannot be given back: %s",
+			 end - first, strerror(errno));
+}
+
+void front_settle(struct front *f)
+{
+	uint32_t end = f->nframes, kept = 0;
+
+	for (uint32_t i = 0; i < f->nframes; i++) {
+		uint32_t frame = f->nframes - 1 - i;
+
+		if (f->absent[i] != FRAME_NONE) {
+			f->absent[kept++] = frame;
 			continue;
-		f->absent[i] = f->absent[--f->nabsent];
-		add_present(f, 1);
-		return true;
+		}
+		punch(f, frame + 1, end);
+		end = frame;
 	}
-	return false;
+	punch(f, 0, end);
+	f->nabsent = kept;
 }
 
 int front_grow(struct front *f, uint32_t *ret_frame)

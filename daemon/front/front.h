@@ -39,13 +39,16 @@ struct front {
 /*
  * @nframes: the most there can ever be.  All frames are absent.  @fd >= 0 takes over the memory of
  * a process that went before (and owns the descriptor on success); its frames are absent as well
- * until front_claim() says otherwise.  -EBADMSG: @fd has another size.
+ * until front_claim() says otherwise; front_settle() must follow then.  -EBADMSG: @fd has another
+ * size.
  */
 int front_new(struct front **ret, uint32_t nframes, int fd);
 void front_free(struct front *f);
 
 /* Takeover, before any thread runs: @frame is in use.  False: somebody claimed it before. */
 bool front_claim(struct front *f, uint32_t frame);
+/* Takeover, after all claims: gives back the memory of frames that nobody claimed. */
+void front_settle(struct front *f);
 
 /* Makes one absent frame free.  -ENOSPC: none is absent; -ENOMEM: the kernel has no memory. */
 int front_grow(struct front *f, uint32_t *ret_frame);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The tiers in plain numbers, for the policy to decide on.  Everything is counted afresh: a walk
+ * over the frames, and over all records when the store is asked for as well.
+ */
+#include "daemon/engine/evictor_internal.h"
+
+static struct survey_victim victim(struct evictor *v, uint32_t id)
+{
+	struct segment *s = &v->e->state->segments[id];
+
+	return (struct survey_victim){.id = id, .used = s->used, .live = segment_live_bytes(s)};
+}
+
+static bool sparser(const struct survey_victim *a, const struct survey_victim *b)
+{
+	/* Dead bytes are what there is to gain; the whole rest of the frame is, too. */
+	return b->id == SEGMENT_NONE || a->live < b->live;
+}
+
+/* Raw segments first, then what came back from the store, then the oldest. */
+static bool leaves_before(const struct segment *a, const struct segment *b)
+{
+	static const int rank[] = {[SEGMENT_RAW] = 0, [SEGMENT_SURVIVOR] = 1, [SEGMENT_PLAIN] = 2};
+
+	if (rank[a->kind] != rank[b->kind])
+		return rank[a->kind] < rank[b->kind];
+	return a->seq < b->seq;
+}
+
+/* With only the kept places left, nothing but survivors can be written. */
+static bool may_leave(const struct evictor *v, const struct segment *s)
+{
+	return v->nplaces > PLACES_KEPT || s->kind == SEGMENT_SURVIVOR;
+}
+
+static void survey_memory(struct evictor *v, struct survey *ret)
+{
+	struct engine *e = v->e;
+
+	for (uint32_t i = 0; i < e->state->geo.nframes; i++) {
+		/* acquire: pairs with the release in writer_open(). */
+		uint32_t id = atomic_load_explicit(&e->frame_segment[i], memory_order_acquire);
+		struct survey_victim w;
+		struct segment *s;
+
+		if (id == SEGMENT_NONE)
+			continue;
+		s = &e->state->segments[id];
+		if (segment_state_load(s) != SEGMENT_SEALED)
+			continue;
+		/* Its frame comes as soon as nobody has it pinned: no reason to refuse a write. */
+		if (segment_live_objects(s) == 0 || evictor_is_suspect(v, id)) {
+			ret->frames_coming++;
+			continue;
+		}
+		w = victim(v, id);
+		if (sparser(&w, &ret->sparsest))
+			ret->sparsest = w;
+		if (may_leave(v, s) && (ret->next.id == SEGMENT_NONE ||
+					leaves_before(s, &e->state->segments[ret->next.id]))) {
+			ret->next = w;
+			ret->next_is_survivor = s->kind == SEGMENT_SURVIVOR;
+		}
+	}
+}
+
+static void survey_store(struct evictor *v, struct survey *ret)
+{
+	uint64_t now = now_ns();
+
+	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
+		struct segment *s = &v->e->state->segments[i];
+		struct survey_victim w;
+
+		if (segment_state_load(s) != SEGMENT_STORED || segment_live_objects(s) == 0 ||
+		    evictor_is_suspect(v, i) || now < v->clean_again[i])
+			continue;
+		w = victim(v, i);
+		if (sparser(&w, &ret->sparsest_stored))
+			ret->sparsest_stored = w;
+	}
+}
+
+void evictor_survey(struct evictor *v, struct survey *ret, bool stored)
+{
+	struct engine *e = v->e;
+	static const struct survey_victim none = {.id = SEGMENT_NONE};
+
+	*ret = (struct survey){
+		.frames_max = e->state->geo.nframes,
+		.frames_reserve = e->reserve,
+		.frames_coming = v->writing + v->nretiring,
+		.places_max = e->state->geo.nplaces,
+		.places_free = v->nplaces,
+		.places_kept = PLACES_KEPT,
+		.store_ready = e->store.fd >= 0 && v->writing < EVICTOR_WRITES &&
+			       now_ns() >= v->back_off_until,
+		.next = none,
+		.sparsest = none,
+		.sparsest_stored = none,
+	};
+	/* The tickets before the frames: a ticket taken later is answered by a later survey. */
+	ret->ticket = atomic_load(&e->tickets);
+	ret->frames_present = front_present(e->front);
+	/* Room must come from elsewhere while the system has no memory to give. */
+	if (now_ns() < v->grow_again)
+		ret->frames_max = ret->frames_present;
+	ret->frames_free = idstack_count(&e->front->free);
+	for (unsigned i = 0; i < e->nqueues; i++)
+		ret->waiting |= atomic_load(&e->queues[i].wants_wake);
+	survey_memory(v, ret);
+	if (stored)
+		survey_store(v, ret);
+}
