@@ -26,6 +26,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib/cleanup.sh"
 . "$here/../lib/cgroup.sh"
+. "$here/../lib/swap-lock.sh"
 
 usage()
 {
@@ -108,6 +109,7 @@ zram=/sys/block/zram0
 for tool in jq mkswap swapon losetup numfmt; do
 	command -v $tool >/dev/null || die "$tool is not installed"
 done
+swap_lock
 [ "$(wc -l </proc/swaps)" -eq 1 ] || die "something else is swap already: swapoff it first"
 [ -f "$pages" ] || CORPUS_CAPTURE=$build/tests/corpus/corpus-capture "$here/../corpus/make-corpus.sh" "$pages" >&2
 free=$(df --output=avail -B1 "$workdir" | tail -1)
@@ -262,7 +264,7 @@ start_zswapd()
 {
 	fuse_mounts >"$work/mounts"
 	zswapd_config >"$work/zswapd.conf"
-	"$zswapd_binary" --config "$work/zswapd.conf" 2>"$work/zswapd.log" &
+	"$zswapd_binary" --config "$work/zswapd.conf" 2>"$work/zswapd.log" 9>&- &
 	local pid=$!
 	cleanup_push rm -f "$work/store"
 	cleanup_push undo_zswapd $pid
