@@ -108,8 +108,7 @@ static bool turn(struct fuse_thread *th)
 	if (n)
 		engine_submit(th->queue, batch, n);
 	n += ring_reap(&th->ring);
-	engine_poll(th->queue);
-	return n > 0;
+	return engine_poll(th->queue) || n > 0;
 }
 
 static void sleep_in_ring(struct fuse_thread *th)
@@ -155,8 +154,8 @@ static void finish(struct fuse_thread *th)
 	uint64_t give_up = now_ns() + STOP_NS;
 
 	while (engine_queue_inflight(th->queue) && now_ns() < give_up) {
-		ring_wait(&th->ring, 10000000);
-		engine_poll(th->queue);
+		if (!engine_poll(th->queue))
+			ring_wait(&th->ring, 10000000);
 	}
 	if (engine_queue_inflight(th->queue) == 0) {
 		engine_queue_free(th->queue);

@@ -190,14 +190,17 @@ static void sort_out_records(struct engine *e)
 	atomic_store(&e->places_used, places);
 }
 
-/* Frames the mover keeps free ahead of need: enough for the queues, and a 32nd of the limit. */
+/*
+ * Frames the mover keeps free ahead of need.  A queue takes one in the time that it takes to
+ * compress 1 MiB of objects, some 20 ms; writing one back takes a few.  So two a queue, beyond what
+ * is kept, are plenty, and more would only hold no pages.
+ */
 static uint32_t reserve_frames(const struct engine *e)
 {
-	uint32_t nframes = e->state->geo.nframes;
-	uint32_t spare = (uint32_t)(nframes - engine_memory_min(e->nqueues) / SEGMENT_SIZE);
-	uint64_t want = FRAMES_KEPT + 1 + max_u64(min_u64(nframes / 32, 64), e->nqueues);
+	uint32_t spare =
+		e->state->geo.nframes - (uint32_t)(engine_memory_min(e->nqueues) / SEGMENT_SIZE);
 
-	return (uint32_t)min_u64(want, FRAMES_KEPT + 1 + spare);
+	return (uint32_t)min_u64(FRAMES_KEPT + 1 + 2 * e->nqueues, FRAMES_KEPT + 1 + spare);
 }
 
 static int open_queues(struct engine *e)

@@ -9,10 +9,9 @@
  *
  * A transport hands over all requests that are ready as one batch:
  *
- *	engine_submit(q, batch, n);         store reads go out first, then what is resident is
- *served
- *	... ring_wait() / ring_reap() ...   completes store reads
- *	engine_poll(q);                     retries what had to wait
+ *	engine_submit(q, batch, n);    store reads go out, then what is resident is served
+ *	ring_wait() or ring_reap()     completes store reads
+ *	engine_poll(q)                 writes a few pages; while it returns true there is more to do
  *
  * and gets each request back through its complete(), from inside one of these calls, in any order.
  * complete() may keep, answer or recycle the request, but not submit.
@@ -109,7 +108,11 @@ void engine_queue_free(struct engine_queue *q);
 
 void engine_submit(struct engine_queue *q, struct engine_request *const *batch, unsigned n);
 
-/* Goes on with requests that waited for room or for a read buffer.  True if some still wait. */
+/*
+ * Goes on with writes, two pages at a time, and with reads that waited for a buffer.  True: call
+ * again before you sleep.  False: there is nothing to do until a request, a completion or the wake
+ * descriptor.
+ */
 bool engine_poll(struct engine_queue *q);
 
 /* An eventfd that becomes readable when engine_poll() may get further.  The engine's; reset it by

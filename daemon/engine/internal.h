@@ -25,6 +25,7 @@
 /* Places that only survivors of store cleaning may use, for the same reason. */
 #define PLACES_KEPT 2u
 
+#define WRITE_SLICE 2u /* pages */
 #define READ_BUFFER (32u << 10)
 #define DEAD_END    SEGMENT_NONE
 
@@ -127,9 +128,10 @@ struct engine_queue {
 	struct writer plain;
 	struct writer raw;
 	unsigned inflight;
-	struct engine_request *stalled; /* writes without room, oldest first */
-	struct engine_request **stalled_tail;
-	uint64_t ticket; /* of the oldest stalled write; 0: none taken */
+	struct engine_request *writes; /* oldest first; `pending` says how far each has come */
+	struct engine_request **writes_tail;
+	uint64_t ticket; /* of the oldest write, which waits for room; 0: none taken */
+	uint64_t denied; /* the answer as it was before the last try */
 	struct local_page *local;
 	unsigned nlocal;
 	struct read_page *pages; /* pool */
@@ -166,7 +168,7 @@ void writer_seal(struct writer *w);
 int read_init(struct engine_queue *q);
 void read_deinit(struct engine_queue *q);
 void read_batch(struct engine_queue *q, struct engine_request *const *batch, unsigned n);
-bool read_poll(struct engine_queue *q);
+void read_poll(struct engine_queue *q);
 
 /* queue.c */
 void request_page_done(struct engine_queue *q, struct engine_request *r, uint64_t page, int error);

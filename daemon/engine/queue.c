@@ -5,14 +5,15 @@
  * Reserve before you destroy: a slot keeps its old word until the new object is complete, so a
  * write that fails or is cut short by a crash leaves the slot as it was.
  *
- * A write that finds no frame is put on the queue's list with its progress, takes a ticket and
- * wakes the mover; engine_poll() goes on with it.  It fails with -ENOSPC only when the mover has
- * answered for this ticket that neither memory nor store can give room.  Reads and discards are
- * never held up by stalled writes.
+ * Writes wait in a list and are done a few pages at a time by engine_poll().  One that finds no
+ * frame takes a ticket, wakes the mover and stays at the head of the list.  It fails with -ENOSPC
+ * only when the mover has answered for this ticket that neither memory nor store can give room.
+ * Reads and discards are never held up by writes.
  */
 #include "daemon/engine/internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,27 +112,15 @@ static bool write_page(struct engine_queue *q, uint64_t slot, const void *page)
 		if (!new)
 			return false;
 	}
-	if (index_is_empty(w))
+	if (index_is_empty(w)) {
 		index_publish(w, new);
-	else
+	} else {
+		turn_begin(q);
 		replaced(q, index_exchange(w, new));
+		turn_end(q);
+	}
 	counter_add(q->counters, CTR_pages_written_total, 1);
 	return true;
-}
-
-/* Pages of a write are done in order, so `pending` says where to go on.  False: no room now. */
-static bool write_request(struct engine_queue *q, struct engine_request *r)
-{
-	while (true) {
-		uint64_t page = r->count - r->pending;
-		bool last = r->pending == 1;
-
-		if (!write_page(q, r->slot + page, (char *)r->data + page * SLOT_SIZE))
-			return false;
-		request_page_done(q, r, page, 0);
-		if (last)
-			return true; /* r may be gone */
-	}
 }
 
 static void take_ticket(struct engine_queue *q)
@@ -142,71 +131,104 @@ static void take_ticket(struct engine_queue *q)
 	engine_kick_mover(q->e);
 }
 
-static void stall(struct engine_queue *q, struct engine_request *r)
+static void drop_ticket(struct engine_queue *q)
 {
-	counter_add(q->counters, CTR_writes_stalled_total, r->pending);
-	r->next = NULL;
-	*q->stalled_tail = r;
-	q->stalled_tail = &r->next;
-	if (!q->ticket)
-		take_ticket(q);
+	q->ticket = 0;
+	atomic_store(&q->slot->wants_wake, false);
 }
 
-static void reject(struct engine_queue *q, struct engine_request *r)
+static void queue_write(struct engine_queue *q, struct engine_request *r)
+{
+	r->next = NULL;
+	*q->writes_tail = r;
+	q->writes_tail = &r->next;
+}
+
+/* Takes the oldest write off the list; once completed it is no longer ours. */
+static void unqueue_write(struct engine_queue *q)
+{
+	q->writes = q->writes->next;
+	if (!q->writes)
+		q->writes_tail = &q->writes;
+}
+
+/* The next page of the oldest write is over, well or not. */
+static void write_page_done(struct engine_queue *q, int error)
+{
+	struct engine_request *r = q->writes;
+
+	if (r->pending == 1)
+		unqueue_write(q);
+	request_page_done(q, r, r->count - r->pending, error);
+}
+
+/* Fails what is left of the oldest write. */
+static void reject_write(struct engine_queue *q)
 {
 	static struct log_limit limit;
+	struct engine_request *r = q->writes;
 	unsigned more;
 
 	counter_add(q->counters, CTR_writes_rejected_total, r->pending);
 	if (log_limit_ok(&limit, 1, 10000000000ull, &more))
 		log_post(
 			LOG_LEVEL_ERR,
-			"no room for a write of %llu pages at slot %llu: the front tier's limit is "
-			"reached and the store has no room (%u more since the last such line); raise "
-			"[memory] limit or [store] size",
-			(unsigned long long)r->count, (unsigned long long)r->slot, more);
-	while (true) {
-		bool last = r->pending == 1;
+			"no room for a write of %" PRIu64 " pages at slot %" PRIu64
+			": the front tier's limit is reached and the store has no room (%u more since the "
+			"last such line); raise [memory] limit or [store] size",
+			r->count, r->slot, more);
+	for (uint64_t left = r->pending; left > 0; left--)
+		write_page_done(q, -ENOSPC);
+}
 
-		request_page_done(q, r, r->count - r->pending, -ENOSPC);
-		if (last)
-			return;
+/* There was no frame.  True if the oldest write was given up; else it waits for the mover's answer.
+ */
+static bool out_of_room(struct engine_queue *q)
+{
+	/* acquire: what the mover freed before it answered has been seen by the failed try. */
+	if (q->ticket && q->denied >= q->ticket) {
+		reject_write(q);
+		drop_ticket(q); /* the others are judged by a new look at the tiers */
+		return true;
 	}
+	if (!q->ticket) {
+		counter_add(q->counters, CTR_writes_stalled_total, q->writes->pending);
+		take_ticket(q);
+	}
+	return false;
 }
 
-static void unstall_head(struct engine_queue *q)
+/* A waiting write may go on: there is a frame, or the answer that there will be none. */
+static bool answered(struct engine_queue *q)
 {
-	q->stalled = q->stalled->next;
-	if (!q->stalled)
-		q->stalled_tail = &q->stalled;
+	/* acquire: loaded before the try, so that a frame freed before the answer is found by it.
+	 */
+	q->denied = atomic_load_explicit(&q->e->denied, memory_order_acquire);
+	return q->denied >= q->ticket || idstack_count(&q->e->front->free) > FRAMES_KEPT;
 }
 
-static void retry_stalled(struct engine_queue *q)
+/*
+ * Writes a few pages.  A write of 32 pages takes the better part of a millisecond to compress,
+ * while a read that has come in meanwhile makes a program wait; so the transport looks for requests
+ * between any two slices.  True if there is more to write now.
+ */
+static bool write_slice(struct engine_queue *q)
 {
-	while (q->stalled) {
-		struct engine_request *r = q->stalled;
-		/* acquire: what the mover freed before it answered is seen by the try below. */
-		uint64_t denied = atomic_load_explicit(&q->e->denied, memory_order_acquire);
+	if (q->ticket && !answered(q))
+		return false;
+	for (unsigned i = 0; i < WRITE_SLICE && q->writes; i++) {
+		struct engine_request *r = q->writes;
+		uint64_t page = r->count - r->pending;
 
-		if (denied < q->ticket && idstack_count(&q->e->front->free) <= FRAMES_KEPT)
-			return;
-		/* The head leaves the list first: once completed it is no longer ours. */
-		unstall_head(q);
-		if (write_request(q, r))
-			continue;
-		if (denied < q->ticket) {
-			r->next = q->stalled;
-			q->stalled = r;
-			if (!r->next)
-				q->stalled_tail = &r->next;
-			return;
+		if (write_page(q, r->slot + page, (char *)r->data + page * SLOT_SIZE)) {
+			if (q->ticket)
+				drop_ticket(q);
+			write_page_done(q, 0);
+		} else if (!out_of_room(q)) {
+			return false;
 		}
-		reject(q, r);
-		if (q->stalled)
-			take_ticket(q); /* the others are judged by a new look at the tiers */
 	}
-	q->ticket = 0;
-	atomic_store(&q->slot->wants_wake, false);
+	return q->writes != NULL;
 }
 
 static void discard_request(struct engine_queue *q, struct engine_request *r)
@@ -214,6 +236,7 @@ static void discard_request(struct engine_queue *q, struct engine_request *r)
 	index_word *w = &q->e->state->index[r->slot];
 	uint64_t n = 0;
 
+	turn_begin(q);
 	for (uint64_t i = 0; i < r->count; i++) {
 		/* Most of a discarded range is empty already: one load, no lock, no write. */
 		if (index_is_empty(&w[i]))
@@ -223,6 +246,7 @@ static void discard_request(struct engine_queue *q, struct engine_request *r)
 		n += index_tag(old) != INDEX_EMPTY;
 		replaced(q, old);
 	}
+	turn_end(q);
 	counter_add(q->counters, CTR_pages_discarded_total, n);
 	r->pending = 1;
 	request_page_done(q, r, r->count, 0);
@@ -253,51 +277,32 @@ static bool accept_request(struct engine_queue *q, struct engine_request *r)
 
 void engine_submit(struct engine_queue *q, struct engine_request *const *batch, unsigned n)
 {
-	struct engine_request *reads[ENGINE_REQUESTS_MAX], *others[ENGINE_REQUESTS_MAX];
-	unsigned nreads = 0, nothers = 0;
+	struct engine_request *reads[ENGINE_REQUESTS_MAX];
+	unsigned nreads = 0, accepted = 0;
 
 	z_assert(q->inflight + n <= q->requests);
 	codec_set_level(q->codec, atomic_load_explicit(&q->e->level, memory_order_relaxed));
 	for (unsigned i = 0; i < n; i++) {
 		if (!accept_request(q, batch[i]))
 			continue;
+		accepted++;
 		if (batch[i]->op == ENGINE_READ)
 			reads[nreads++] = batch[i];
+		else if (batch[i]->op == ENGINE_WRITE)
+			queue_write(q, batch[i]);
 		else
-			others[nothers++] = batch[i];
+			discard_request(q, batch[i]);
 	}
-	if (nreads + nothers == 0)
-		return;
-	counter_add(q->counters, CTR_batches_total, 1);
-	/* Reads first: somebody waits for each of them, while writes are the kernel's to wait for.
-	 */
+	if (accepted)
+		counter_add(q->counters, CTR_batches_total, 1);
 	if (nreads)
 		read_batch(q, reads, nreads);
-	if (nothers == 0)
-		return;
-	turn_begin(q);
-	for (unsigned i = 0; i < nothers; i++) {
-		struct engine_request *r = others[i];
-
-		if (r->op == ENGINE_DISCARD)
-			discard_request(q, r);
-		/* Behind others that wait, in their order, so that none starves. */
-		else if (q->stalled || !write_request(q, r))
-			stall(q, r);
-	}
-	turn_end(q);
 }
 
 bool engine_poll(struct engine_queue *q)
 {
-	bool waiting = read_poll(q);
-
-	if (q->stalled) {
-		turn_begin(q);
-		retry_stalled(q);
-		turn_end(q);
-	}
-	return waiting || q->stalled;
+	read_poll(q);
+	return q->writes && write_slice(q);
 }
 
 unsigned engine_queue_inflight(const struct engine_queue *q)
@@ -338,7 +343,7 @@ int engine_queue_new(struct engine_queue **ret, struct engine *e,
 	q->requests = o->requests;
 	q->request_pages = o->request_pages;
 	q->max_pages = o->requests * o->request_pages;
-	q->stalled_tail = &q->stalled;
+	q->writes_tail = &q->writes;
 	writer_init(&q->plain, e, SEGMENT_PLAIN, FRAMES_KEPT);
 	writer_init(&q->raw, e, SEGMENT_RAW, FRAMES_KEPT);
 	r = codec_new(&q->codec, atomic_load(&e->level));
@@ -360,7 +365,7 @@ void engine_queue_free(struct engine_queue *q)
 {
 	if (!q)
 		return;
-	z_assert(q->inflight == 0 && !q->stalled);
+	z_assert(q->inflight == 0 && !q->writes);
 	writer_seal(&q->plain);
 	writer_seal(&q->raw);
 	atomic_store(&q->slot->taken, false);

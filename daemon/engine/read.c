@@ -238,19 +238,16 @@ static void send_store_reads(struct engine_queue *q)
 	ring_submit(q->ring);
 }
 
-bool read_poll(struct engine_queue *q)
+void read_poll(struct engine_queue *q)
 {
-	if (!q->waiting)
-		return false;
-	if (!q->free_read)
-		return true;
+	if (!q->waiting || !q->free_read)
+		return;
 	for (struct read_page *p = q->waiting; p; p = p->next)
 		q->order[q->norder++] = p;
 	q->waiting = NULL;
 	sort_order(q->order, q->norder);
 	merge_and_send(q);
 	ring_submit(q->ring);
-	return q->waiting != NULL;
 }
 
 static int expand_resident(struct engine_queue *q, const struct local_page *l, uint64_t slot,
