@@ -84,9 +84,14 @@ void codec_free(struct codec *c)
 
 void codec_set_level(struct codec *c, int level)
 {
+	size_t r;
+
 	z_assert(level >= CODEC_LEVEL_MIN && level <= CODEC_LEVEL_MAX);
 	if (level == c->level)
 		return;
+	/* A page that did not fit has left its session open, in which parameters are refused. */
+	r = ZSTD_CCtx_reset(c->cctx, ZSTD_reset_session_only);
+	z_assert(!ZSTD_isError(r));
 	set_parameters(c->cctx, level);
 	c->level = level;
 }

@@ -26,7 +26,10 @@ void codec_free(struct codec *c);
 /* Takes effect with the next page.  Never fails within the range; asserts it. */
 void codec_set_level(struct codec *c, int level);
 
-/* Returns the compressed size, at most @cap, or 0 if the page does not fit into @cap bytes. */
+/*
+ * Returns the compressed size, at most @cap, or 0 if the page does not fit into @cap bytes (less a
+ * few that zstd wants for itself).
+ */
 size_t codec_compress(struct codec *c, void *dst, size_t cap, const void *page);
 
 /* Fills @page, or returns -EIO if @src is not exactly one page's frame; @page is undefined then. */
