@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/state/state.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cmocka.h>
+
+static const struct state_geometry geo = {.nslots = 1000, .nframes = 16, .nplaces = 5};
+
+static struct state *fresh(void)
+{
+	struct state *s = NULL;
+
+	assert_int_equal(state_new(&s, &geo), 0);
+	return s;
+}
+
+static void new_state_is_empty(void **state)
+{
+	struct state *s = fresh();
+	struct stat st;
+
+	assert_int_equal(s->nsegments, 21);
+	assert_memory_equal(&s->geo, &geo, sizeof(geo));
+	for (uint64_t i = 0; i < geo.nslots; i++)
+		assert_true(index_is_empty(&s->index[i]));
+	for (uint32_t i = 0; i < s->nsegments; i++) {
+		assert_int_equal(segment_state_load(&s->segments[i]), SEGMENT_FREE);
+		assert_int_equal(segment_where_load(&s->segments[i]).frame, SEGMENT_NONE);
+		assert_int_equal(segment_where_load(&s->segments[i]).place, SEGMENT_NONE);
+	}
+	assert_int_equal(s->header->next_seq, 1);
+	assert_int_equal(s->header->index_offset, 4096);
+	assert_int_equal(s->header->segments_offset, 4096 + 8192);
+	assert_int_equal(s->header->total_size, 4096 + 8192 + 4096);
+	/* All of it is there: nothing is left to ask of the system later. */
+	assert_int_equal(fstat(s->fd, &st), 0);
+	assert_int_equal(st.st_size, s->header->total_size);
+	assert_true(st.st_blocks * 512 >= st.st_size);
+	/* And nobody can take it away. */
+	assert_int_equal(ftruncate(s->fd, 4096), -1);
+	state_free(s);
+}
+
+static void geometry_is_limited(void **state)
+{
+	static const struct state_geometry bad[] = {
+		{.nslots = 0, .nframes = 1, .nplaces = 1},
+		{.nslots = SLOTS_MAX + 1, .nframes = 1, .nplaces = 1},
+		{.nslots = 1, .nframes = 0, .nplaces = 1},
+		{.nslots = 1, .nframes = UINT32_MAX, .nplaces = 1},
+		{.nslots = 1, .nframes = 1, .nplaces = UINT32_MAX},
+	};
+	struct state_geometry small = {.nslots = 1, .nframes = 1, .nplaces = 0};
+	struct state *s = (struct state *)&small;
+
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(state_new(&s, &bad[i]), -EINVAL);
+		assert_ptr_equal(s, &small); /* untouched */
+	}
+	assert_int_equal(state_new(&s, &small), 0);
+	assert_int_equal(s->nsegments, 1);
+	state_free(s);
+	state_free(NULL);
+}
+
+/* Writes a state, closes it, and keeps a descriptor of it. */
+static int left_behind(void)
+{
+	struct state *s = fresh();
+	int fd = dup(s->fd);
+
+	index_publish(&s->index[999], index_make_same(42));
+	segment_pin(&s->segments[20]);
+	segment_store_read_begin(&s->segments[20]);
+	s->segments[20].dead = 1;
+	s->segments[20].seq = 1234;
+	state_free(s);
+	return fd;
+}
+
+static void attach_finds_what_was_left(void **state)
+{
+	struct state *s = NULL;
+
+	assert_int_equal(state_attach(&s, left_behind()), 0);
+	assert_memory_equal(&s->geo, &geo, sizeof(geo));
+	assert_int_equal(s->nsegments, 21);
+	assert_true(index_load(&s->index[999]) == index_make_same(42));
+	assert_int_equal(s->segments[20].seq, 1234);
+	/* What belonged to the process is gone with it. */
+	assert_false(segment_pinned(&s->segments[20]));
+	assert_false(segment_store_reading(&s->segments[20]));
+	assert_int_equal(s->segments[20].dead, 0);
+	state_free(s);
+}
+
+static void expect_refused(int fd)
+{
+	struct state *s = NULL;
+
+	assert_int_equal(state_attach(&s, fd), -EBADMSG);
+	assert_null(s);
+	/* Still ours. */
+	assert_int_equal(close(fd), 0);
+}
+
+static void write_header(int fd, struct state_header *h, bool fix_checksum)
+{
+	if (fix_checksum)
+		h->checksum = XXH3_64bits(h, offsetof(struct state_header, checksum));
+	assert_int_equal(pwrite(fd, h, sizeof(*h), 0), sizeof(*h));
+}
+
+static void every_damaged_byte_is_refused(void **state)
+{
+	/* Up to and with the checksum; behind it is what changes while the state is in use. */
+	for (size_t i = 0; i < offsetof(struct state_header, next_seq); i++) {
+		struct state_header h;
+		int fd = left_behind();
+
+		assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+		((uint8_t *)&h)[i] ^= 0x10;
+		write_header(fd, &h, false);
+		expect_refused(fd);
+	}
+}
+
+/* Wrong values behind a right checksum, in every field. */
+static void every_wrong_field_is_refused(void **state)
+{
+	static const size_t fields[] = {
+		offsetof(struct state_header, magic),
+		offsetof(struct state_header, version),
+		offsetof(struct state_header, header_size),
+		offsetof(struct state_header, nslots),
+		offsetof(struct state_header, nsegments),
+		offsetof(struct state_header, nframes),
+		offsetof(struct state_header, nplaces),
+		offsetof(struct state_header, reserved),
+		offsetof(struct state_header, index_offset),
+		offsetof(struct state_header, segments_offset),
+		offsetof(struct state_header, total_size),
+	};
+	static const uint32_t values[] = {0, 2000, UINT32_MAX};
+
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		for (unsigned k = 0; k < 3; k++) {
+			struct state_header h;
+			int fd = left_behind();
+
+			assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+			if (!memcmp((uint8_t *)&h + fields[i], &values[k], 4)) {
+				close(fd); /* `reserved` is 0 already */
+				continue;
+			}
+			memcpy((uint8_t *)&h + fields[i], &values[k], 4);
+			write_header(fd, &h, true);
+			expect_refused(fd);
+		}
+	}
+}
+
+static int memfd_of(const void *bytes, size_t len, off_t size)
+{
+	int fd = memfd_create("test", 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(pwrite(fd, bytes, len, 0), len);
+	return fd;
+}
+
+static void wrong_sizes_are_refused(void **state)
+{
+	struct state_header h;
+	int fd = left_behind();
+
+	assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+	close(fd);
+	expect_refused(memfd_of(&h, 0, 0));
+	expect_refused(memfd_of(&h, sizeof(h) - 1, sizeof(h) - 1));
+	expect_refused(memfd_of(&h, sizeof(h), sizeof(h)));
+	expect_refused(memfd_of(&h, sizeof(h), (off_t)h.total_size - 4096));
+	expect_refused(memfd_of(&h, sizeof(h), (off_t)h.total_size + 4096));
+}
+
+static void not_a_descriptor(void **state)
+{
+	struct state *s = NULL;
+
+	assert_int_equal(state_attach(&s, 12345), -EBADF);
+	assert_null(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(new_state_is_empty),
+		cmocka_unit_test(geometry_is_limited),
+		cmocka_unit_test(attach_finds_what_was_left),
+		cmocka_unit_test(every_damaged_byte_is_refused),
+		cmocka_unit_test(every_wrong_field_is_refused),
+		cmocka_unit_test(wrong_sizes_are_refused),
+		cmocka_unit_test(not_a_descriptor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
