@@ -107,10 +107,11 @@ void rig_settle(struct rig *r)
 	uint64_t end = now_ns() + MINUTE_NS;
 
 	while (engine_queue_inflight(r->q)) {
-		ring_wait(&r->ring, 50000);
+		if (engine_poll(r->q) || !engine_queue_inflight(r->q))
+			continue;
 		if (r->mover)
 			mover_round(r->v, false);
-		engine_poll(r->q);
+		ring_wait(&r->ring, 20000);
 		if (now_ns() > end)
 			fail_msg("a request is not answered within a minute");
 	}
