@@ -70,7 +70,9 @@ struct fuse_thread {
 	struct fuse_transport *t;
 	pthread_t thread;
 	sem_t ready;
-	int result; /* set before ready is posted */
+	/* set before ready is posted */
+	int result;
+	int wake_fd; /* the engine's; outlives the queue */
 	/* the thread's own */
 	struct ring ring;
 	struct engine_queue *queue;

@@ -50,7 +50,7 @@ static void woken(struct ring_op *op, int32_t res, uint32_t flags)
 
 	(void)res;
 	(void)flags;
-	eventfd_read(engine_queue_wake_fd(th->queue), &n);
+	eventfd_read(th->wake_fd, &n);
 	th->wake_armed = false;
 }
 
@@ -121,7 +121,7 @@ static void sleep_in_ring(struct fuse_thread *th)
 		th->fuse_armed = true;
 	}
 	if (!th->wake_armed) {
-		ring_poll_in(&th->ring, &th->wake, engine_queue_wake_fd(th->queue));
+		ring_poll_in(&th->ring, &th->wake, th->wake_fd);
 		th->wake_armed = true;
 	}
 	ring_wait(&th->ring, SLEEP_NS);
@@ -218,9 +218,13 @@ static void *thread_main(void *arg)
 {
 	struct fuse_thread *th = arg;
 
-	th->result = prepare(th);
+	int r = prepare(th);
+
+	if (r == 0)
+		th->wake_fd = engine_queue_wake_fd(th->queue);
+	th->result = r;
 	sem_post(&th->ready);
-	if (th->result < 0)
+	if (r < 0)
 		return NULL;
 	serve(th);
 	finish(th);

@@ -124,7 +124,7 @@ static void tear_down(struct fuse_transport *t)
 	unmount_fuse(t);
 	/* Closing the descriptor below ends requests that somebody still waits for. */
 	for (unsigned i = 0; i < t->nthreads; i++)
-		eventfd_write(engine_queue_wake_fd(t->threads[i].queue), 1);
+		eventfd_write(t->threads[i].wake_fd, 1);
 	for (unsigned i = 0; i < t->nthreads; i++)
 		fuse_thread_join(&t->threads[i]);
 	session_close(t);

@@ -50,6 +50,12 @@ fail:
 
 void ring_deinit(struct ring *r)
 {
+	/*
+	 * The kernel tears a ring down in its own time.  The store is let go here and now, since
+	 * its lock lasts as long as any reference to it.
+	 */
+	if (r->has_store)
+		io_uring_unregister_files(&r->u);
 	if (r->u.ring_fd > 0)
 		io_uring_queue_exit(&r->u);
 	memset(r, 0, sizeof(*r));

@@ -22,9 +22,12 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* The file may come and go between looking and opening, but not for ever. */
-#define RESOLVE_TRIES 3
+#define RESOLVE_TRIES  3
+#define OWNER_TRIES    100
+#define OWNER_PAUSE_NS 20000000 /* 2 s together */
 
 static int refuse(const char *path, int r)
 {
@@ -82,16 +85,33 @@ static int reopen(int path_fd, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * A daemon that was killed a moment ago can still hold its store: the kernel takes its rings down,
+ * and with them their references, in its own time.  True if it is worth another try.
+ */
+static bool wait_for_former_owner(unsigned *tries)
+{
+	const struct timespec pause = {.tv_nsec = OWNER_PAUSE_NS};
+
+	if (++*tries > OWNER_TRIES)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 /* --- block device --- */
 
 static int open_device(struct store *s, int path_fd, const struct stat *st)
 {
+	unsigned tries = 0;
 	int r;
 
 	r = probe_in_use(st, s->path);
 	if (r < 0)
 		return r;
-	r = reopen(path_fd, O_RDWR | O_EXCL | O_CLOEXEC);
+	do {
+		r = reopen(path_fd, O_RDWR | O_EXCL | O_CLOEXEC);
+	} while (r == -EBUSY && wait_for_former_owner(&tries));
 	if (r == -EBUSY) {
 		log_err("store %s, or a partition of it, is mounted or in use (by md, LVM or "
 			"another zswapd); unmount or stop that, or name another device",
@@ -176,11 +196,14 @@ static int create_file(struct store *s)
 /* 1: the file was removed before it was locked, by the one who had just made it. */
 static int lock_file(struct store *s)
 {
+	unsigned tries = 0;
 	struct stat st;
+	int r;
 
-	if (flock(s->fd, LOCK_EX | LOCK_NB) < 0) {
-		int r = -errno;
-
+	do {
+		r = flock(s->fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	} while (r == -EWOULDBLOCK && wait_for_former_owner(&tries));
+	if (r < 0) {
 		if (r != -EWOULDBLOCK)
 			return refuse(s->path, r);
 		log_err("store %s is in use by another zswapd", s->path);
