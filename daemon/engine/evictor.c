@@ -96,11 +96,13 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
 	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
 	v->dead = calloc(e->state->nsegments, sizeof(*v->dead));
+	v->registered = calloc(e->state->geo.nframes, sizeof(*v->registered));
 	v->clean_again = calloc(e->state->nsegments, sizeof(*v->clean_again));
 	v->suspects = calloc(e->state->nsegments, sizeof(*v->suspects));
 	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	r = !v->retiring || !v->dead || !v->suspects || !v->clean_again || v->staging == MAP_FAILED
+	r = !v->retiring || !v->dead || !v->suspects || !v->clean_again || !v->registered ||
+			    v->staging == MAP_FAILED
 		    ? -ENOMEM
 		    : init_places(v);
 	if (r == 0)
@@ -112,6 +114,7 @@ int evictor_new(struct evictor **ret, struct engine *e)
 		free(v->dead);
 		free(v->suspects);
 		free(v->clean_again);
+		free(v->registered);
 		free(v->places);
 		free(v);
 		return r;
@@ -146,6 +149,7 @@ void evictor_free(struct evictor *v)
 	free(v->dead);
 	free(v->suspects);
 	free(v->clean_again);
+	free(v->registered);
 	free(v->places);
 	free(v);
 }
@@ -174,20 +178,23 @@ bool evictor_busy(const struct evictor *v)
 	return v->nretiring > 0 || v->ndead > 0 || v->nsuspects > 0;
 }
 
+/*
+ * A frame that cannot be registered is written all the same, slower by a page walk.  One that was
+ * given back is never used by its old registration, which holds other pages by then.
+ */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present)
 {
+	void *base = present ? front_frame(v->e->front, frame) : NULL;
+
 	if (frame >= v->nbuffers)
 		return;
-	if (ring_set_buffer(&v->ring, frame, present ? front_frame(v->e->front, frame) : NULL,
-			    FRAME_SIZE) == 0 ||
-	    !present)
+	v->registered[frame] = false;
+	if (ring_set_buffer(&v->ring, frame, base, FRAME_SIZE) == 0)
+		v->registered[frame] = present;
+	if (v->registered[frame] || !present || v->register_warned)
 		return;
-	/* Writes of this frame then go without: slower by a page walk, otherwise the same. */
-	if (!v->register_warned)
-		log_warn(
-			"store: frames cannot be registered with io_uring; is RLIMIT_MEMLOCK low?");
+	log_warn("store: frames cannot be registered with io_uring; is RLIMIT_MEMLOCK low?");
 	v->register_warned = true;
-	v->nbuffers = (uint32_t)min_u64(v->nbuffers, frame);
 }
 
 int evictor_grow(struct evictor *v)
@@ -408,7 +415,7 @@ int evictor_write(struct evictor *v, uint32_t segment)
 	counter_add(v->c, CTR_store_write_bytes_total, w->len);
 	ring_store_write(&v->ring, &w->op, front_frame(e->front, frame), w->len,
 			 e->store.data_offset + (uint64_t)w->place * SEGMENT_SIZE,
-			 frame < v->nbuffers ? (int)frame : -1);
+			 v->registered[frame] ? (int)frame : -1);
 	ring_submit(&v->ring);
 	return 0;
 }

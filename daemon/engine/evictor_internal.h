@@ -31,7 +31,8 @@ struct evictor {
 	bool kick_armed;
 	bool register_warned;
 	bool staging_registered;
-	uint32_t nbuffers;	 /* frames below this are registered buffers */
+	uint32_t nbuffers;	 /* frames below this may be registered buffers */
+	bool *registered;	 /* a frame */
 	uint32_t staging_index;	 /* the buffer slot behind them */
 	struct writer young;	 /* objects that were given a second chance, or cleaned in memory */
 	struct writer survivors; /* objects that came back from the store */
