@@ -284,9 +284,12 @@ static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
 	ring_store_read(&v->ring, &rd.op, v->staging, len,
 			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE,
 			v->staging_registered ? (int)v->staging_index : -1);
-	/* The device bounds this wait; the buffer is its own until it has answered. */
+	/*
+	 * The device bounds this wait; the buffer is its own until it has answered.  Kicks are left
+	 * to evictor_wait(), behind which the tiers are looked at.
+	 */
 	while (!rd.done)
-		evictor_wait(v, 1000000000ull);
+		ring_wait(&v->ring, 1000000000ull);
 	if (rd.res == (int32_t)len)
 		return 0;
 	counter_add(v->c, CTR_store_read_errors_total, 1);

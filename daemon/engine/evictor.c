@@ -26,11 +26,11 @@ enum place_use {
 static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
 {
 	struct evictor *v = container_of(op, struct evictor, kick);
-	eventfd_t n;
 
+	/* The descriptor stays readable for evictor_wait(): a round may end without another look.
+	 */
 	(void)res;
 	(void)flags;
-	eventfd_read(v->e->mover_fd, &n);
 	v->kick_armed = false;
 }
 
@@ -156,6 +156,7 @@ void evictor_free(struct evictor *v)
 
 bool evictor_wait(struct evictor *v, uint64_t timeout_ns)
 {
+	eventfd_t n;
 	bool any;
 
 	if (!v->kick_armed) {
@@ -163,7 +164,9 @@ bool evictor_wait(struct evictor *v, uint64_t timeout_ns)
 		v->kick_armed = true;
 	}
 	any = ring_wait(&v->ring, timeout_ns) > 0;
-	/* Lowered before the tiers are looked at: a kick that comes later is not lost. */
+	/* Both lowered before the tiers are looked at: a kick that comes later is not lost. */
+	if (!v->kick_armed)
+		eventfd_read(v->e->mover_fd, &n);
 	atomic_store(&v->e->mover_kicked, false);
 	return any;
 }

@@ -506,6 +506,38 @@ static void a_pin_holds_frame_and_record(void **state)
 	rig_deinit(&r);
 }
 
+/*
+ * The completion that a kick causes may be reaped in the middle of a round.  Neither that kick nor
+ * one that comes after the round's last look may leave the mover asleep.
+ */
+static void no_kick_is_lost(void **state)
+{
+	uint64_t start;
+	struct rig r;
+
+	for (unsigned again = 0; again < 2; again++) {
+		rig_init(&r, SLOTS, 9, 0);
+		while (evictor_wait(r.v, 0))
+			;
+		assert_true(r.v->kick_armed);
+		engine_kick_mover(r.e);
+		for (unsigned i = 0; i < 1000 && r.v->kick_armed; i++) {
+			evictor_reap(r.v);
+			usleep(100);
+		}
+		assert_false(r.v->kick_armed);
+		if (again)
+			engine_kick_mover(r.e);
+		start = now_ns();
+		assert_true(evictor_wait(r.v, 20000000000ull));
+		assert_true(now_ns() - start < 10000000000ull);
+		/* And then it does sleep. */
+		while (evictor_wait(r.v, 1000000))
+			assert_true(now_ns() - start < 10000000000ull);
+		rig_deinit(&r);
+	}
+}
+
 static void reopen(struct rig *r)
 {
 	int fds[2];
@@ -660,6 +692,7 @@ int main(void)
 		cmocka_unit_test(a_stray_is_dropped),
 		cmocka_unit_test(a_read_under_way_holds_the_place),
 		cmocka_unit_test(a_pin_holds_frame_and_record),
+		cmocka_unit_test(no_kick_is_lost),
 		cmocka_unit_test(takeover),
 		cmocka_unit_test(takeover_in_every_phase),
 		cmocka_unit_test(takeover_needs_the_same_geometry),
