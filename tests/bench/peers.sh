@@ -14,10 +14,14 @@
 # front tier with its index.  Disk figures are of the whole device that the swap file lies on, so
 # nothing else may write to it; zswapd's are its own counters.
 #
-# Kernels 6.17 and 6.18 cannot reclaim what swap readahead brought in from zswap and nobody mapped:
-# such a page is dirty and not yet anonymous, and pageout() only activates those.  A small cgroup
-# fills up with them until its program is killed.  So zswap is measured both with readahead as the
-# machine has it and without (zswap-cluster0), and a peer whose program is killed is shown as that.
+# Since 6.17 the kernel's pageout() only activates a dirty page that is in the swap cache but not yet
+# anonymous.  Swap readahead from zswap makes just such pages, so a small cgroup fills up with memory
+# that can't be reclaimed.  Therefore zswap is measured with readahead as the machine has it and
+# without (zswap-cluster0).  Programs wait for a while where a failed reclaim would kill them (cgroup_patience);
+# how often is shown as stalls, and a peer whose program was killed all the same is shown as that.
+#
+# A swap device that somebody else turns on meanwhile takes part of the pages: such a measurement is
+# thrown away and repeated.
 #
 # Everything is put back: zswap's parameters, zram0, swap, cgroups, files.
 set -euo pipefail
@@ -292,6 +296,8 @@ sample_ram()
 {
 	local peer=$1 max=0 now
 	while :; do
+		# A header and ours.
+		[ "$(wc -l </proc/swaps)" -le 2 ] || : >"$work/disturbed"
 		now=$("ram_$peer") || now=0
 		if [ "${now:-0}" -gt "$max" ]; then
 			max=$now
@@ -323,9 +329,11 @@ measure()
 	trap cleanup_on_exit EXIT
 	trap 'exit 143' TERM
 	echo 0 >"$work/ram"
+	rm -f "$work/disturbed"
 	sync
 	"start_$peer"
 	cgroup_new peers "$limit_bytes"
+	cgroup_patience "$CGROUP"
 	sample_ram "$peer" &
 	sampler=$!
 	cleanup_pid $sampler
@@ -335,6 +343,7 @@ measure()
 	cleanup_pid $!
 	wait $! || status=$?
 	after=$(disk_counters "$peer")
+	[ ! -e "$work/disturbed" ] || return 75
 	# Status 4 is a program that was killed.  A kernel peer may fail in that way, but wrong bytes
 	# or an earlier end of zswapd's are never a result.
 	if [ $status -eq 4 ] && [ "$peer" != zswapd ]; then
@@ -345,14 +354,14 @@ measure()
 	[ $status -eq 0 ] || die "$peer: pageload ended with status $status"
 	[ "$(jq .phases.rw.major_faults "$work/load.json")" -gt 0 ] || die "$peer: nothing was swapped"
 	jq -c --arg peer "$peer" --arg note "$peer_note" --argjson round "$round" \
-		--argjson ram "$(cat "$work/ram")" --arg before "$before" --arg after "$after" '
+		--argjson ram "$(cat "$work/ram")" --argjson stalls "$(cgroup_stalls "$CGROUP")" --arg before "$before" --arg after "$after" '
 		($before | split(" ") | map(tonumber)) as $b | ($after | split(" ") | map(tonumber)) as $a |
 		($a[0] - $b[0]) as $requests |
 		{peer: $peer, note: $note, round: $round,
 		 random_per_s: .phases.random.per_s, rw_per_s: .phases.rw.per_s,
 		 seq_mb_per_s: .phases.seq.mb_per_s, fill_mb_per_s: .phases.fill.mb_per_s,
 		 random_p50_us: .phases.random.p50_us, random_p99_us: .phases.random.p99_us,
-		 random_p999_us: .phases.random.p999_us, ram_bytes: $ram,
+		 random_p999_us: .phases.random.p999_us, ram_bytes: $ram, stalls: $stalls,
 		 disk_write_requests: $requests, disk_write_bytes: ($a[1] - $b[1]),
 		 pages_per_write: (if $requests > 0 then ($a[2] - $b[2]) / $requests else null end)}' \
 		"$work/load.json" >>"$results"
@@ -422,10 +431,18 @@ for ((round = 1; round <= rounds; round++)); do
 	for ((i = 0; i < ${#list[@]}; i++)); do
 		peer=${list[(i + round - 1) % ${#list[@]}]}
 		note "round $round of $rounds: $peer"
-		measure "$peer" "$round" &
-		CLEANUP_STEPS=("${common_steps[@]}")
-		cleanup_pid $!
-		wait $! || die "$peer failed"
+		for try in 1 2 3 4 last; do
+			status=0
+			measure "$peer" "$round" &
+			CLEANUP_STEPS=("${common_steps[@]}")
+			cleanup_pid $!
+			wait $! || status=$?
+			[ $status -ne 0 ] || break
+			if [ $status -ne 75 ] || [ $try = last ]; then
+				die "$peer failed"
+			fi
+			note "another swap device was turned on meanwhile; once more"
+		done
 		tail -1 "$results" | jq -r 'if .killed then "  killed" else "  random \(.random_per_s | round)/s, rw \(.rw_per_s | round)/s, seq \(.seq_mb_per_s | round) MB/s" end' >&2
 	done
 done
@@ -453,8 +470,9 @@ echo "| | random touch /s | read+write /s | sequential MB/s | RAM for swapped pa
 echo "| --- | --- | --- | --- | --- | --- | --- |"
 for peer in "${list[@]}"; do
 	jq -r --arg p "$peer" 'def shown: if . == null then "-" else round end;
-		.medians[$p] | (if .killed > 0 then ["killed in \(.killed) of \(.rounds)"] else [] end) as $killed |
-		([.note | select(. != "")] + $killed | join("; ")) as $note |
+		.medians[$p] | (if .killed > 0 then ["killed in \(.killed) of \(.rounds)"] else [] end +
+			if (.stalls // 0) > 0 then ["\(.stalls) stalls"] else [] end) as $trouble |
+		([.note | select(. != "")] + $trouble | join("; ")) as $note |
 		"| \($p)\(if $note != "" then " (\($note))" else "" end) | \(.random_per_s | shown) | \(.rw_per_s | shown) | \(.seq_mb_per_s | shown) | \(if .ram_bytes == null then "-" else .ram_bytes / 1e6 | round end) | \(if .pages_per_write then .pages_per_write * 10 | round / 10 else "-" end) | \(if .disk_write_bytes == null then "-" else .disk_write_bytes / 1e6 | round end) |"' \
 		"$work/result.json"
 done

@@ -8,6 +8,9 @@
 #   cgroup_run DIR COMMAND...      runs a command inside, from its first instruction on
 #   cgroup_swapped DIR             bytes of it that are in swap now
 #   cgroup_memory DIR              bytes charged to it now
+#   cgroup_patience DIR            until the script ends, a failed reclaim makes the program wait
+#                                  instead of being killed (see below); v1 only, no effect on v2
+#   cgroup_stalls DIR              how often that happened
 #   cgroup_kill DIR                kills what is left inside
 #   swap_in_total, swap_out_total  pages since boot, from /proc/vmstat
 
@@ -71,6 +74,51 @@ cgroup_swapped()
 cgroup_memory()
 {
 	cat "$1/memory.current" 2>/dev/null || cat "$1/memory.usage_in_bytes"
+}
+
+# The v1 controller kills after sixteen fruitless rounds of reclaim, and with fast swap that happens
+# with most of the swap free and nothing under writeback: all pages were just referenced, or just
+# activated.  A moment later reclaim works again.  So the killer is switched off, and when the
+# program waits for memory, room for a few pages wakes it; the limit itself is put back at once.
+# What has not gone on after 5 seconds never will: then the killer comes back.
+cgroup_nudge()
+{
+	local dir=$1 limit=$2 stalls=0 since=
+	while sleep 0.02; do
+		if grep -q '^under_oom 1' "$dir/memory.oom_control" 2>/dev/null; then
+			if [ -z "$since" ]; then
+				since=$SECONDS
+				stalls=$((stalls + 1))
+				echo $stalls >"$3"
+				echo $((limit + 1048576)) >"$dir/memory.limit_in_bytes"
+			elif [ $((SECONDS - since)) -ge 5 ]; then
+				note "reclaim finds nothing any more in $dir, its program is killed"
+				echo 0 >"$dir/memory.oom_control"
+			fi
+		fi
+		# Fails while reclaim finds nothing; then the next turn does it.
+		if [ -n "$since" ] && echo "$limit" 2>/dev/null >"$dir/memory.limit_in_bytes"; then
+			since=
+		fi
+	done
+}
+
+declare -A CGROUP_STALLS=()
+
+cgroup_patience()
+{
+	[ -e "$1/memory.oom_control" ] && [ -e "$1/memory.limit_in_bytes" ] || return 0
+	CGROUP_STALLS[$1]=$(mktemp)
+	cleanup_file "${CGROUP_STALLS[$1]}"
+	echo 1 >"$1/memory.oom_control"
+	cgroup_nudge "$1" "$(cat "$1/memory.limit_in_bytes")" "${CGROUP_STALLS[$1]}" &
+	cleanup_pid $!
+}
+
+cgroup_stalls()
+{
+	local file=${CGROUP_STALLS[$1]-}
+	{ [ -n "$file" ] && [ -s "$file" ] && cat "$file"; } || echo 0
 }
 
 cgroup_kill()

@@ -88,3 +88,15 @@ if [ "$(wc -l </proc/swaps)" -gt 1 ]; then
 fi
 run 'cgroup_new lib 64000000; cgroup_run "$CGROUP" perl -e "my \$x = q(x) x 128000000; print length \$x" >$dir/out'
 [ "$status" -ne 0 ] || fail "128 MB in a cgroup of 64 MB"
+# With patience it waits first, within the limit, and is killed when waiting has not helped.
+if [ -e /sys/fs/cgroup/memory/memory.oom_control ]; then
+	run 'cgroup_new lib 64000000; cgroup_patience "$CGROUP"
+		cgroup_run "$CGROUP" perl -e "my \$x = q(x) x 128000000; print length \$x" >$dir/out & pid=$!
+		wait_for "[ \$(cgroup_stalls $CGROUP) -gt 0 ]" 10 || exit 8
+		! has_ended $pid || exit 9
+		cgroup_memory "$CGROUP" >"$dir/charged"
+		wait_for "has_ended $pid" 20 || exit 10
+		! wait $pid || exit 11'
+	[ "$status" -eq 0 ] || fail "patience: $status: $(cat "$dir/err")"
+	[ "$(cat "$dir/charged")" -le 66000000 ] || fail "patience lifts the limit: $(cat "$dir/charged")"
+fi
