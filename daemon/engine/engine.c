@@ -112,6 +112,9 @@ static int recover_records(struct engine *e)
 
 		segment_added_set(s, 0);
 		atomic_store(&s->released, 0);
+		/* Only says who leaves memory first. */
+		if (s->kind > SEGMENT_SURVIVOR)
+			s->kind = SEGMENT_PLAIN;
 		if (recover_record(e, s, places))
 			continue;
 		log_err("state: record of segment %u makes no sense; its pages are lost", i);
