@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The clean-up library undoes what was made: in reverse order, after a failure, with time limits.
 # usage: test-lib.sh     (the cgroup part needs root and is skipped without)
-# shellcheck disable=SC2016,SC2015,SC2031
+# shellcheck disable=SC1091,SC2016,SC2015,SC2031
 set -euo pipefail
 export CLEANUP_TERM_SECONDS=1
 lib=$(cd "$(dirname "$0")" && pwd)
