@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 
-#define STORE_FILE 0
+#define STORE_FILE	0
+#define SUBMIT_PAUSE_NS 1000000
+#define SUBMIT_TRIES	30000 /* half a minute */
 
 int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers)
 {
@@ -72,12 +75,17 @@ int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len)
 
 struct io_uring_sqe *ring_sqe(struct ring *r, struct ring_op *op)
 {
+	const struct timespec pause = {.tv_nsec = SUBMIT_PAUSE_NS};
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->u);
 
-	/* Without SQPOLL a submit takes all entries over, so the second try finds room. */
+	/*
+	 * Without SQPOLL a submit takes all entries over, so the second try finds room, unless the
+	 * kernel is short of memory for them (-EAGAIN), which passes.
+	 */
 	for (unsigned tries = 0; !sqe; tries++) {
-		z_assert(tries < 1000);
-		ring_submit(r);
+		z_assert(tries < SUBMIT_TRIES);
+		if (ring_submit(r) < 0)
+			nanosleep(&pause, NULL);
 		sqe = io_uring_get_sqe(&r->u);
 	}
 	r->inflight++;
