@@ -344,20 +344,19 @@ measure()
 	wait $! || status=$?
 	after=$(disk_counters "$peer")
 	[ ! -e "$work/disturbed" ] || return 75
-	# Status 4 is a program that was killed.  A kernel peer may fail in that way, but wrong bytes
-	# or an earlier end of zswapd's are never a result.
-	if [ $status -eq 4 ] && [ "$peer" != zswapd ]; then
-		jq -nc --arg peer "$peer" --arg note "$peer_note" --argjson round "$round" \
-			'{peer: $peer, note: $note, round: $round, killed: true}' >>"$results"
-		return 0
+	# Status 4 is a program that was killed; the phases that it finished before still count.  A
+	# kernel peer may fail in that way, but wrong bytes or an early end of zswapd's are no result.
+	if [ $status -ne 4 ] || [ "$peer" = zswapd ]; then
+		[ $status -eq 0 ] || die "$peer: pageload ended with status $status"
+		[ "$(jq .phases.rw.major_faults "$work/load.json")" -gt 0 ] ||
+			die "$peer: nothing was swapped"
 	fi
-	[ $status -eq 0 ] || die "$peer: pageload ended with status $status"
-	[ "$(jq .phases.rw.major_faults "$work/load.json")" -gt 0 ] || die "$peer: nothing was swapped"
 	jq -c --arg peer "$peer" --arg note "$peer_note" --argjson round "$round" \
 		--argjson ram "$(cat "$work/ram")" --argjson stalls "$(cgroup_stalls "$CGROUP")" --arg before "$before" --arg after "$after" '
 		($before | split(" ") | map(tonumber)) as $b | ($after | split(" ") | map(tonumber)) as $a |
 		($a[0] - $b[0]) as $requests |
-		{peer: $peer, note: $note, round: $round,
+		.phases |= map_values(if .pages == 0 then {} else . end) |
+		{peer: $peer, note: $note, round: $round, killed: (.status == 4),
 		 random_per_s: .phases.random.per_s, rw_per_s: .phases.rw.per_s,
 		 seq_mb_per_s: .phases.seq.mb_per_s, fill_mb_per_s: .phases.fill.mb_per_s,
 		 random_p50_us: .phases.random.p50_us, random_p99_us: .phases.random.p99_us,
@@ -443,7 +442,8 @@ for ((round = 1; round <= rounds; round++)); do
 			fi
 			note "another swap device was turned on meanwhile; once more"
 		done
-		tail -1 "$results" | jq -r 'if .killed then "  killed" else "  random \(.random_per_s | round)/s, rw \(.rw_per_s | round)/s, seq \(.seq_mb_per_s | round) MB/s" end' >&2
+		tail -1 "$results" | jq -r 'def shown: if . == null then "-" else round end;
+			"  random \(.random_per_s | shown)/s, rw \(.rw_per_s | shown)/s, seq \(.seq_mb_per_s | shown) MB/s\(if .killed then ", killed" else "" end)"' >&2
 	done
 done
 
@@ -457,10 +457,9 @@ jq -s --arg size "$size" --arg limit "$limit" --arg budget "$budget" --arg kerne
 	{size: $size, cgroup: $limit, budget: $budget, kernel: $kernel, cpus: $cpus,
 	 page_cluster: $cluster, rounds: $rounds,
 	 medians: ($peers | map(. as $p | [$rounds[] | select(.peer == $p)] as $of |
-		($of | map(select(.killed | not))) as $good |
-		{key: $p, value: (reduce (($good[0] // {}) | keys_unsorted[] | select(. != "peer" and . != "note" and . != "round")) as $k
-			({note: $of[0].note, killed: (($of | length) - ($good | length)), rounds: ($of | length)};
-			.[$k] = ([$good[][$k]] | median)))}) | from_entries)}' \
+		{key: $p, value: (reduce ($of[0] | keys_unsorted[] | select(IN("peer", "note", "round", "killed") | not)) as $k
+			({note: $of[0].note, killed: ($of | map(select(.killed)) | length), rounds: ($of | length)};
+			.[$k] = ([$of[][$k]] | median)))}) | from_entries)}' \
 	"$results" >"$work/result.json"
 [ -z "$json" ] || cp "$work/result.json" "$json"
 
