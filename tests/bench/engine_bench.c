@@ -39,11 +39,6 @@ static void load_pages(const struct bench_options *o)
 		corpus_random(&corpus, 4096);
 }
 
-static void delta_begin(uint64_t v[COUNTER_COUNT])
-{
-	engine_counters(rig.e, v);
-}
-
 static void delta_end(uint64_t v[COUNTER_COUNT])
 {
 	uint64_t now[COUNTER_COUNT];
@@ -88,7 +83,7 @@ static void measure_reads(unsigned depth, unsigned ms, uint64_t slots)
 	uint64_t v[COUNTER_COUNT], done = rig.pages_done;
 	uint64_t start, ns, cpu;
 
-	delta_begin(v);
+	engine_counters(rig.e, v);
 	cpu = rig_cpu_ns();
 	start = now_ns();
 	keep_in_flight(depth, slots, start + ms * 1000000ull);
@@ -237,7 +232,7 @@ static void measure_evict(const struct bench_options *o)
 	uint64_t v[COUNTER_COUNT], start, ns, cpu, segments;
 
 	rig_write(&rig, &corpus, 0, o->slots);
-	delta_begin(v);
+	engine_counters(rig.e, v);
 	cpu = rig_cpu_ns();
 	start = now_ns();
 	segments = evict_all(UINT64_MAX);
@@ -301,7 +296,7 @@ static void measure_through(const struct bench_options *o)
 {
 	uint64_t v[COUNTER_COUNT], start, ns, cpu;
 
-	delta_begin(v);
+	engine_counters(rig.e, v);
 	cpu = rig_cpu_ns();
 	start = now_ns();
 	write_batches(o->slots);
@@ -359,14 +354,14 @@ static void measure_writeback(const struct bench_options *o, unsigned round)
 	uint64_t v[COUNTER_COUNT], start, ns;
 
 	printf("{\"level\":%d,\"round\":%u,", o->level, round);
-	delta_begin(v);
+	engine_counters(rig.e, v);
 	start = now_ns();
 	rig_write(&rig, &corpus, 0, o->slots);
 	ns = now_ns() - start;
 	rig_settle(&rig);
 	delta_end(v);
 	print_writeback("in_order", v, ns);
-	delta_begin(v);
+	engine_counters(rig.e, v);
 	start = now_ns();
 	for (uint64_t i = 0; i < o->slots; i++)
 		rig_write(&rig, &corpus, rig_random(o->slots), 1);
