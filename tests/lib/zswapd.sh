@@ -17,12 +17,27 @@
 #   zswapd_start NAME SECTION.KEY=VALUE...    the three together
 #   zswapd_stop NAME            TERM, and it must leave in order and leave nothing
 #   zswapd_log NAME             its log's path
+#   bounded SECONDS COMMAND...  runs it for so long at most; a signal to the test is not kept waiting
 #   counter NAME COUNTER        one figure of `zswapctl stats`
 #   check_counters NAME         what must hold between them while nothing is in flight
 #   wait_counter NAME COUNTER OP NUMBER SECONDS    OP as in test(1)
 #
 # From the environment: ZSWAPD, ZSWAPCTL, PAGELOAD, SLOTS (the binaries), ZSWAPD_TEST_DIR (where
 # stores may lie, /var/tmp).  Device names begin with $TEST_NAME, the script's name with its pid.
+
+# A runner gives a test half a second to end and then kills its process group: too little for
+# swapoff.  So the test moves into a session of its own, is told when its starter has died, and
+# cleans up in its own time.
+if [ -z "${ZSWAPD_TEST_SESSION-}" ]; then
+	export ZSWAPD_TEST_SESSION=1
+	setpriv --pdeathsig TERM setsid "$0" "$@" &
+	session=$!
+	trap 'kill -TERM $session' TERM INT HUP
+	until wait $session; status=$?; ! kill -0 $session 2>/dev/null; do
+		:
+	done
+	exit $status
+fi
 
 lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/lib/cleanup.sh
@@ -56,6 +71,12 @@ fail()
 test_end()
 {
 	TEST_QUIET=1
+}
+
+bounded()
+{
+	timeout -k 10 "$@" &
+	wait $!
 }
 
 show_logs()
@@ -116,6 +137,7 @@ zswapd_launch()
 {
 	local name=$1
 	shift
+	: >"$TEST_DIR/$name.log"
 	"$@" "$ZSWAPD" --config "$TEST_DIR/$name.conf" 2>"$TEST_DIR/$name.log" 9>&- &
 	PID=$!
 	ZSWAPD_PIDS[$name]=$PID

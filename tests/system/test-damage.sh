@@ -14,7 +14,7 @@ zswapd_start "$n" device.size=64M swap.enable=no memory.limit=16M store.path="$s
 
 slots()
 {
-	timeout 60 "$SLOTS" "$1" "$DEVICE" "$map" "${@:2}"
+	bounded 60 "$SLOTS" "$1" "$DEVICE" "$map" "${@:2}"
 }
 
 # 48 MiB that do not compress: at least 32 MiB of them are in the store, in places that are full.

@@ -14,7 +14,7 @@ zswapd_start "$TEST_NAME" device.size=320M swap.enable=no memory.limit=24M memor
 run()
 {
 	local status=0
-	timeout 150 fio --filename="$DEVICE" --allow_file_create=0 --direct=1 \
+	bounded 150 fio --filename="$DEVICE" --allow_file_create=0 --direct=1 \
 		--ioengine=io_uring --bs_unaligned=0 --verify=crc32c --verify_fatal=1 --randrepeat=1 \
 		--verify_dump=0 --aux-path="$TEST_DIR" "$@" >"$TEST_DIR/fio.out" 2>"$TEST_DIR/fio.log" || status=$?
 	[ $status -eq 0 ] || {
@@ -42,7 +42,7 @@ run --name=verified --size=120m --bsrange=4k-64k --blockalign=4k --iodepth=8 --r
 	--buffer_compress_percentage=60 --refill_buffers \
 	--name=trims --ioengine=psync --verify=0 --offset=240m --size=60m --bs=16k --rw=randtrim
 [ "$(counter "$TEST_NAME" pages_discarded_total)" -eq 15360 ] || fail "not all trims arrived"
-timeout 60 "$SLOTS" verify "$DEVICE" "$TEST_DIR/map" 61440 15360 mix list ||
+bounded 60 "$SLOTS" verify "$DEVICE" "$TEST_DIR/map" 61440 15360 mix list ||
 	fail "trimmed pages do not read as zeroes"
 
 # Written again, pushed out by other pages, and verified without writing.

@@ -48,7 +48,7 @@ cgroup_new swap $((64 << 20))
 cleanup_push zswapd_abort_dead "$TEST_NAME"
 
 status=0
-timeout -k 10 240 "$PAGELOAD" --pages "$corpus" --size $size --verify --same word --threads 2 \
+bounded 240 "$PAGELOAD" --pages "$corpus" --size $size --verify --same word --threads 2 \
 	"${touches[@]}" --cgroup "$CGROUP" --timeout 200 --report json >"$TEST_DIR/load.json" \
 	2>"$TEST_DIR/load.log" || status=$?
 [ $status -eq 0 ] || fail "pageload ended with status $status"
