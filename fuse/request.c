@@ -28,21 +28,21 @@ static void answer(struct fuse_io *io, int error, const void *data, size_t len)
 }
 
 /*
- * A request that is right up to a bad slot is answered short: loop passes on what is right and asks
- * for the rest again, which then fails on its own.
+ * A read that is right up to a bad slot is answered short: loop passes on what is right and asks
+ * for the rest again, which then fails on its own.  A write is not, since the kernel turns a short
+ * direct write into EIO, and who finds no room is to hear ENOSPC.
  */
 void fuse_request_answer(struct engine_request *r)
 {
 	struct fuse_io *io = container_of(r, struct fuse_io, req);
 	struct fuse_write_out written = {.size = (uint32_t)(r->done * SLOT_BYTES)};
-	int error = r->done == 0 ? r->error : 0;
 
 	switch (r->op) {
 	case ENGINE_READ:
-		answer(io, error, io->payload, r->done * SLOT_BYTES);
+		answer(io, r->done == 0 ? r->error : 0, io->payload, r->done * SLOT_BYTES);
 		break;
 	case ENGINE_WRITE:
-		answer(io, error, &written, sizeof(written));
+		answer(io, r->error, &written, sizeof(written));
 		break;
 	case ENGINE_DISCARD:
 		answer(io, r->error, NULL, 0);
