@@ -22,7 +22,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#define SPIN_MAX_NS  50000u
+#define SPIN_MAX_NS  100000u
 #define SPIN_STEP_NS 5000u
 #define SLEEP_NS     1000000000ull
 #define STOP_NS	     5000000000ull /* for store reads in flight when the thread is to end */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define STORE_FILE	0
+#define REAP_MAX	4
 #define SUBMIT_PAUSE_NS 1000000
 #define SUBMIT_TRIES	30000 /* half a minute */
 
@@ -134,12 +135,24 @@ int ring_submit(struct ring *r)
 	return ret < 0 ? ret : 0;
 }
 
+/*
+ * How many completions are handled before the owner can send the next requests.  To expand all that
+ * there are would leave the device idle meanwhile; one at a time would cost a look at the queue
+ * each.
+ */
+static unsigned reap_limit(const struct ring *r)
+{
+	unsigned n = r->inflight / 8;
+
+	return n < 1 ? 1 : n > REAP_MAX ? REAP_MAX : n;
+}
+
 unsigned ring_reap(struct ring *r)
 {
+	unsigned limit = reap_limit(r), n = 0;
 	struct io_uring_cqe *cqe;
-	unsigned n = 0;
 
-	while (io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
+	while (n < limit && io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
 		struct ring_op *op = io_uring_cqe_get_data(cqe);
 		int32_t res = cqe->res;
 		uint32_t flags = cqe->flags;

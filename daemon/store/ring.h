@@ -56,7 +56,10 @@ void ring_poll_in(struct ring *r, struct ring_op *op, int fd);
 /* Hands what is queued to the kernel; 0 or a negative errno that leaves the entries queued. */
 int ring_submit(struct ring *r);
 
-/* Handles the completions that are there, without waiting; returns how many. */
+/*
+ * Handles some of the completions that are there, without waiting; returns how many.  The owner looks
+ * for new requests and calls again, until the answer is 0.
+ */
 unsigned ring_reap(struct ring *r);
 
 /* Submits, waits up to @timeout_ns for one completion, reaps.  Returns how many were handled. */
