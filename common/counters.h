@@ -73,7 +73,7 @@ enum counter_id {
 #define X(name, kind, unit, text) CTR_##name,
 	ZSWAPD_COUNTERS(X)
 #undef X
-		COUNTER_COUNT
+	COUNTER_COUNT
 };
 
 struct counter_info {

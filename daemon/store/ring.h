@@ -57,8 +57,8 @@ void ring_poll_in(struct ring *r, struct ring_op *op, int fd);
 int ring_submit(struct ring *r);
 
 /*
- * Handles some of the completions that are there, without waiting; returns how many.  The owner looks
- * for new requests and calls again, until the answer is 0.
+ * Handles some of the completions that are there, without waiting; returns how many.  The owner
+ * looks for new requests and calls again, until the answer is 0.
  */
 unsigned ring_reap(struct ring *r);
 
