@@ -26,7 +26,7 @@ cd "$top" || exit 1
 FUZZ_SECONDS=20
 SANITIZED_SUITES=(unit model race crash fault)
 # Fewer tests than these and something was lost from the build files.
-TESTS_MIN=100
+TESTS_MIN=140
 
 [ $# -eq 0 ] || {
 	sed -n '3,17s/^# \?//p' "$0"

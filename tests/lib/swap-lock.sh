@@ -14,10 +14,12 @@ SWAP_LOCK_FILE=${SWAP_LOCK_FILE:-/run/lock/zswapd-swap-tests.lock}
 
 swap_lock()
 {
+	local start=$SECONDS
 	mkdir -p "${SWAP_LOCK_FILE%/*}"
 	# Append: opening must not wipe out the holder's name.
 	exec 9>>"$SWAP_LOCK_FILE"
 	flock -w "${1:-900}" 9 ||
 		die "$(cat "$SWAP_LOCK_FILE") has held $SWAP_LOCK_FILE for ${1:-900} s"
+	[ $((SECONDS - start)) -lt 5 ] || note "waited $((SECONDS - start)) s for the swap lock"
 	echo "${0##*/} ($$)" >"$SWAP_LOCK_FILE"
 }

@@ -246,6 +246,8 @@ wait_counter()
 check_counters()
 {
 	local wrong
+	# Discards go on for a moment after a program has ended.
+	wait_counter "$1" requests_in_flight -eq 0 10
 	wrong=$(timeout 10 "$ZSWAPCTL" --device "$1" stats --json | awk -F'[":, ]+' '
 		function must(ok, text) { if (!ok) print text }
 		NF > 2 { v[$2] = $3 }
@@ -261,7 +263,6 @@ check_counters()
 			kinds = v["pages_read_resident_total"] + v["pages_read_stored_total"]
 			kinds += v["pages_read_same_filled_total"] + v["pages_read_empty_total"]
 			must(v["pages_read_total"] >= kinds, "pages read by kind are more than pages read")
-			must(v["requests_in_flight"] == 0, "requests in flight")
 			must(v["store_read_errors_total"] == 0, "store read errors")
 			must(v["store_write_errors_total"] == 0, "store write errors")
 		}')
