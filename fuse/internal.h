@@ -82,7 +82,7 @@ struct fuse_thread {
 	struct fuse_io *free_io;
 	uint8_t *buffers;
 	size_t buffers_size;
-	uint64_t spin_ns;
+	unsigned credit; /* what spinning has lately saved; see serve.c */
 };
 
 /* session.c */

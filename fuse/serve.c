@@ -8,9 +8,10 @@
  * store completions and the engine's wake-ups all arrive.
  *
  * Spinning pays where waking a sleeping thread costs more than the time to the next request, which
- * in a virtual machine it often does.  The time to spin follows what happens, as KVM's halt polling
- * does ("KVM: halt_polling: provide a way to qualify wakeups during poll"): it grows when sleep was
- * cut short by a request that a longer spin had caught, and shrinks when spinning was in vain.
+ * in a virtual machine it often does.  Whether it pays is learnt: each spin that a request ended
+ * earns a credit, as does each sleep that a longer spin would have saved; each spin in vain costs
+ * some.  Without credit the thread sleeps at once.  One long pause between requests, as direct
+ * reclaim makes them, does not end the spinning; silence does, after eight spins.
  */
 #include "common/log.h"
 #include "common/thread.h"
@@ -22,10 +23,13 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#define SPIN_MAX_NS  100000u
-#define SPIN_STEP_NS 5000u
-#define SLEEP_NS     1000000000ull
-#define STOP_NS	     5000000000ull /* for store reads in flight when the thread is to end */
+#define SPIN_NS	    100000u /* about a read from an NVMe drive */
+#define CREDIT_MAX  16u
+#define CREDIT_HIT  1u
+#define CREDIT_NEAR 4u
+#define CREDIT_MISS 2u
+#define SLEEP_NS    1000000000ull
+#define STOP_NS	    5000000000ull /* for store reads in flight when the thread is to end */
 
 static void cpu_relax(void)
 {
@@ -111,9 +115,14 @@ static bool turn(struct fuse_thread *th)
 	return engine_poll(th->queue) || n > 0;
 }
 
+static void earn(struct fuse_thread *th, unsigned credit)
+{
+	th->credit = (unsigned)min_u64(th->credit + credit, CREDIT_MAX);
+}
+
 static void sleep_in_ring(struct fuse_thread *th)
 {
-	uint64_t start = now_ns(), slept;
+	uint64_t start = now_ns();
 
 	/* Without a place for a request there is no use in hearing of one. */
 	if (!th->fuse_armed && th->free_io) {
@@ -125,26 +134,30 @@ static void sleep_in_ring(struct fuse_thread *th)
 		th->wake_armed = true;
 	}
 	ring_wait(&th->ring, SLEEP_NS);
-	slept = now_ns() - start;
-	if (slept < SPIN_MAX_NS)
-		th->spin_ns = min_u64(th->spin_ns + SPIN_STEP_NS + th->spin_ns / 2, SPIN_MAX_NS);
-	else
-		th->spin_ns /= 2;
+	if (now_ns() - start < SPIN_NS)
+		earn(th, CREDIT_NEAR);
 }
 
 static void serve(struct fuse_thread *th)
 {
-	uint64_t last = now_ns();
+	uint64_t idle_since = 0; /* 0: not idle */
 
 	while (!atomic_load_explicit(&th->t->stop, memory_order_relaxed)) {
 		if (turn(th)) {
-			last = now_ns();
-		} else if (th->spin_ns < SPIN_STEP_NS || now_ns() - last >= th->spin_ns) {
-			sleep_in_ring(th);
-			last = now_ns();
-		} else {
-			cpu_relax();
+			if (idle_since)
+				earn(th, CREDIT_HIT);
+			idle_since = 0;
+			continue;
 		}
+		if (!idle_since)
+			idle_since = now_ns();
+		if (th->credit > 0 && now_ns() - idle_since < SPIN_NS) {
+			cpu_relax();
+			continue;
+		}
+		th->credit -= th->credit < CREDIT_MISS ? th->credit : CREDIT_MISS;
+		sleep_in_ring(th);
+		idle_since = 0;
 	}
 }
 
