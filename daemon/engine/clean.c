@@ -260,26 +260,12 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment)
 
 #define CLEAN_AGAIN_NS 60000000000ull /* after a read for cleaning has failed */
 
-struct clean_read {
-	struct ring_op op;
-	int32_t res;
-	bool done;
-};
-
-static void clean_read_done(struct ring_op *op, int32_t res, uint32_t flags)
-{
-	struct clean_read *rd = container_of(op, struct clean_read, op);
-
-	(void)flags;
-	rd->res = res;
-	rd->done = true;
-}
-
 /* Waits for the one read, while completed writes are handled as they come. */
 static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
 {
-	struct clean_read rd = {.op.done = clean_read_done};
+	struct ring_answer rd;
 
+	ring_answer_init(&rd);
 	counter_add(v->c, CTR_store_clean_read_bytes_total, len);
 	ring_store_read(&v->ring, &rd.op, v->staging, len,
 			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE,
@@ -288,8 +274,8 @@ static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
 	 * The device bounds this wait; the buffer is its own until it has answered.  Kicks are left
 	 * to evictor_wait(), behind which the tiers are looked at.
 	 */
-	while (!rd.done)
-		ring_wait(&v->ring, 1000000000ull);
+	while (!ring_await(&v->ring, &rd, 1000000000ull))
+		;
 	if (rd.res == (int32_t)len)
 		return 0;
 	counter_add(v->c, CTR_store_read_errors_total, 1);

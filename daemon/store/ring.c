@@ -186,3 +186,28 @@ unsigned ring_wait(struct ring *r, uint64_t timeout_ns)
 		ring_submit(r);
 	return ring_reap(r);
 }
+
+static void answered(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct ring_answer *a = container_of(op, struct ring_answer, op);
+
+	(void)flags;
+	a->res = res;
+	a->done = true;
+}
+
+void ring_answer_init(struct ring_answer *a)
+{
+	*a = (struct ring_answer){.op.done = answered};
+}
+
+bool ring_await(struct ring *r, struct ring_answer *a, uint64_t timeout_ns)
+{
+	uint64_t start = now_ns(), waited = 0;
+
+	while (!a->done && waited < timeout_ns) {
+		ring_wait(r, timeout_ns - waited);
+		waited = now_ns() - start;
+	}
+	return a->done;
+}

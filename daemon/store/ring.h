@@ -62,6 +62,21 @@ int ring_submit(struct ring *r);
  */
 unsigned ring_reap(struct ring *r);
 
+/* An operation whose answer is waited for on the spot. */
+struct ring_answer {
+	struct ring_op op;
+	int32_t res; /* as in struct ring_op */
+	bool done;
+};
+
+void ring_answer_init(struct ring_answer *a);
+
+/*
+ * Waits up to @timeout_ns for the answer to @a, while other completions are handled as they come.
+ * False: it has not come; the operation, @a and its buffer are still the kernel's.
+ */
+bool ring_await(struct ring *r, struct ring_answer *a, uint64_t timeout_ns);
+
 /* Submits, waits up to @timeout_ns for one completion, reaps.  Returns how many were handled. */
 unsigned ring_wait(struct ring *r, uint64_t timeout_ns);
 

@@ -90,27 +90,12 @@ void device_unlink(const char *name)
 	rmdir(DEVICE_LINK_DIR); /* succeeds for the last one */
 }
 
-struct probe {
-	struct ring_op op;
-	bool done;
-	int32_t res;
-};
-
-static void probed(struct ring_op *op, int32_t res, uint32_t flags)
-{
-	struct probe *p = container_of(op, struct probe, op);
-
-	(void)flags;
-	p->res = res;
-	p->done = true;
-}
-
 /* By io_uring, since a read(2) of a device that does not answer can't be given up. */
 int device_probe(const char *device)
 {
 	cleanup_fd int fd = open(device, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	cleanup_free void *page = aligned_alloc(PROBE_BYTES, PROBE_BYTES);
-	struct probe p = {.op.done = probed};
+	struct ring_answer answer;
 	struct ring ring;
 	int r;
 
@@ -122,17 +107,17 @@ int device_probe(const char *device)
 	r = ring_init(&ring, 4, fd, 0);
 	if (r < 0)
 		return r;
-	ring_store_read(&ring, &p.op, page, PROBE_BYTES, 0, -1);
-	ring_wait(&ring, PROBE_NS);
-	if (!p.done) {
+	ring_answer_init(&answer);
+	ring_store_read(&ring, &answer.op, page, PROBE_BYTES, 0, -1);
+	if (!ring_await(&ring, &answer, PROBE_NS)) {
 		log_err("%s did not answer a read within 30 s", device);
 		page = NULL; /* the read may still come; its page must not be used again */
 		return -ETIMEDOUT;
 	}
 	ring_deinit(&ring);
-	if (p.res == (int32_t)PROBE_BYTES)
+	if (answer.res == (int32_t)PROBE_BYTES)
 		return 0;
-	r = p.res < 0 ? p.res : -EIO;
+	r = answer.res < 0 ? answer.res : -EIO;
 	log_err("%s cannot be read: %s", device, strerror(-r));
 	return r;
 }
