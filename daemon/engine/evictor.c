@@ -80,6 +80,19 @@ static void register_present_frames(struct evictor *v)
 	}
 }
 
+static void release(struct evictor *v)
+{
+	if (v->staging != MAP_FAILED)
+		munmap(v->staging, SEGMENT_SIZE);
+	free(v->retiring);
+	free(v->dead);
+	free(v->suspects);
+	free(v->clean_again);
+	free(v->registered);
+	free(v->places);
+	free(v);
+}
+
 int evictor_new(struct evictor **ret, struct engine *e)
 {
 	uint32_t nbuffers = (uint32_t)min_u64(e->state->geo.nframes, FIXED_BUFFERS_MAX);
@@ -108,15 +121,7 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	if (r == 0)
 		r = ring_init(&v->ring, 32, e->store.fd, v->nbuffers ? v->nbuffers + 1 : 0);
 	if (r < 0) {
-		if (v->staging != MAP_FAILED)
-			munmap(v->staging, SEGMENT_SIZE);
-		free(v->retiring);
-		free(v->dead);
-		free(v->suspects);
-		free(v->clean_again);
-		free(v->registered);
-		free(v->places);
-		free(v);
+		release(v);
 		return r;
 	}
 	if (v->nbuffers) {
@@ -144,14 +149,7 @@ void evictor_free(struct evictor *v)
 		evictor_reap(v);
 	}
 	ring_deinit(&v->ring);
-	munmap(v->staging, SEGMENT_SIZE);
-	free(v->retiring);
-	free(v->dead);
-	free(v->suspects);
-	free(v->clean_again);
-	free(v->registered);
-	free(v->places);
-	free(v);
+	release(v);
 }
 
 bool evictor_wait(struct evictor *v, uint64_t timeout_ns)

@@ -43,15 +43,23 @@ static void layout(struct state_header *h, uint64_t nslots, uint32_t nframes, ui
 	h->checksum = header_checksum(h);
 }
 
-static int map(struct state *s, uint64_t size)
+/* The state in @fd, which becomes its own; the pointers are not set yet. */
+static int map_state(struct state **ret, int fd, uint64_t size)
 {
+	struct state *s = calloc(1, sizeof(*s));
 	void *base;
 
+	if (!s)
+		return -ENOMEM;
 	/* MAP_POPULATE: no data thread may fault here later. */
-	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
-	if (base == MAP_FAILED)
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (base == MAP_FAILED) {
+		free(s);
 		return -errno;
+	}
+	s->fd = fd;
 	s->header = base;
+	*ret = s;
 	return 0;
 }
 
@@ -65,15 +73,6 @@ static void set_pointers(struct state *s)
 	s->geo.nframes = s->header->nframes;
 	s->geo.nplaces = s->header->nplaces;
 	s->nsegments = s->header->nsegments;
-}
-
-static struct state *state_alloc(int fd)
-{
-	struct state *s = calloc(1, sizeof(*s));
-
-	if (s)
-		s->fd = fd;
-	return s;
 }
 
 int state_new(struct state **ret, const struct state_geometry *geo)
@@ -99,14 +98,9 @@ int state_new(struct state **ret, const struct state_geometry *geo)
 			geo->nslots, h.total_size, strerror(-r));
 		return r;
 	}
-	s = state_alloc(fd);
-	if (!s)
-		return -ENOMEM;
-	r = map(s, h.total_size);
-	if (r < 0) {
-		free(s);
+	r = map_state(&s, fd, h.total_size);
+	if (r < 0)
 		return r;
-	}
 	fd = -1;
 	memcpy(s->header, &h, sizeof(h));
 	set_pointers(s);
@@ -158,14 +152,9 @@ int state_attach(struct state **ret, int fd)
 			fd, fault, STATE_VERSION);
 		return -EBADMSG;
 	}
-	s = state_alloc(fd);
-	if (!s)
-		return -ENOMEM;
-	r = map(s, h.total_size);
-	if (r < 0) {
-		free(s);
+	r = map_state(&s, fd, h.total_size);
+	if (r < 0)
 		return r;
-	}
 	set_pointers(s);
 	for (uint32_t i = 0; i < s->nsegments; i++) {
 		atomic_store(&s->segments[i].pins, 0);
