@@ -4,16 +4,20 @@
  *
  * What swap needs of it, and who wants it:
  *
- *	logical block size 4096		every request is whole slots
- *	direct I/O			else each page sits in the page cache once more, which takes
- *					the very memory that swapping is to free; refused if not on
- *	discard				the only way in which swap says that a slot is free; refused
- *					if not advertised
- *	not rotational			swap allocates in clusters per CPU only then
- *	no I/O scheduler		requests are merged by swap already, a queue only adds
- *waiting read-ahead 0			swap has its own and never uses the device's.  The readers
- *left are udev's and libblkid's probes, a few KiB each, which would pull 128 KiB through the daemon
- *every time
+ *	logical block size 4096
+ *		every request is whole slots
+ *	direct I/O
+ *		else each page sits in the page cache once more, which takes the very memory that
+ *		swapping is to free; refused if it is not on
+ *	discard
+ *		the only way in which swap says that a slot is free; refused if not advertised
+ *	not rotational
+ *		only then does swap allocate in clusters per CPU
+ *	no I/O scheduler
+ *		swap merges its requests already, a queue only adds waiting
+ *	read-ahead 0
+ *		swap has its own.  The readers left are probes by udev and libblkid, a few KiB
+ *		each, which would pull 128 KiB through the daemon every time
  *
  * Not autoclear: when to go is decided by loopdev_detach(), not by who happens to have the device
  * open.
