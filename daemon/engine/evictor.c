@@ -300,8 +300,13 @@ static bool free_segment(struct evictor *v, uint32_t id)
 static bool is_dead(struct segment *s)
 {
 	enum segment_state state = segment_state_load(s);
+	uint32_t live;
 
-	return state != SEGMENT_FREE && state != SEGMENT_OPEN && segment_live_objects(s) == 0;
+	if (state == SEGMENT_FREE || state == SEGMENT_OPEN)
+		return false;
+	live = segment_live_objects(s);
+	z_assert(live <= SEGMENT_SIZE); /* else more were released than added */
+	return live == 0;
 }
 
 /*
