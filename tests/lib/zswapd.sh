@@ -20,6 +20,7 @@
 #   bounded SECONDS COMMAND...  runs it for so long at most; a signal to the test is not kept waiting
 #   counter NAME COUNTER        one figure of `zswapctl stats`
 #   check_counters NAME         what must hold between them while nothing is in flight
+#   wait_freed NAME             until no more slots are used than swap has pages there
 #   wait_counter NAME COUNTER OP NUMBER SECONDS    OP as in test(1)
 #
 # From the environment: ZSWAPD, ZSWAPCTL, PAGELOAD, SLOTS (the binaries), ZSWAPD_TEST_DIR (where
@@ -64,7 +65,14 @@ skip()
 
 fail()
 {
+	local name
 	note "FAILED: $*"
+	for name in "${!ZSWAPD_PIDS[@]}"; do
+		[ -n "${ZSWAPD_PIDS[$name]}" ] || continue
+		note "--- $name: $(timeout 5 "$ZSWAPCTL" --device "$name" stats --json 2>&1 |
+			awk -F'[":, ]+' '$3 != 0 { printf "%s %s, ", $2, $3 }')"
+	done
+	note "--- /proc/swaps: $(tail -n +2 /proc/swaps | tr '\t\n' ' ;')"
 	exit 1
 }
 
@@ -241,6 +249,21 @@ wait_counter()
 {
 	wait_for "[ \"\$(counter $1 $2)\" $3 $4 ]" "$5" ||
 		fail "$1: $2 is $(counter "$1" "$2"), must be $3 $4"
+}
+
+# Pages that are used in NAME's device and not in the kernel's swap on it.  Others may swap to it too.
+unfreed()
+{
+	local used
+	used=$(awk -v d="${ZSWAPD_LOOPS[$1]}" '$1 == d { print $4 / 4 }' /proc/swaps)
+	echo $(($(counter "$1" slots_used) - used))
+}
+
+# The kernel discards whole clusters of 512 pages; each CPU keeps some that are begun.
+wait_freed()
+{
+	wait_for "[ \"\$(unfreed $1)\" -lt $((1600 + 512 * $(nproc))) ]" 20 ||
+		fail "$1: $(unfreed "$1") pages are used that swap has freed"
 }
 
 check_counters()

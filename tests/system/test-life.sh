@@ -165,6 +165,7 @@ zswapd_launch "$n" env NOTIFY_SOCKET="$TEST_DIR/notify" unshare --mount \
 	bash -c 'mount --bind "$0" /proc/meminfo && exec "$@"' "$TEST_DIR/meminfo"
 zswapd_ready "$n"
 cgroup_limit "$CGROUP" $((32 << 20))
+cgroup_patience "$CGROUP"
 cleanup_push zswapd_abort_dead "$n"
 # 96 MiB, of which two thirds are swapped out and stay there while it sleeps.
 cat >"$TEST_DIR/sleeper.pl" <<'PERL'
