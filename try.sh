@@ -47,8 +47,8 @@ counter()
 workload()
 {
 	local start=$EPOCHREALTIME
-	timeout 150 bash -c 'echo $$ >"$0/cgroup.procs" && exec sqlite3 :memory:' "$CGROUP" \
-		<tests/try/inventory.sql >"$1" || die "sqlite3 failed or took longer than 150 s"
+	timeout 180 bash -c 'echo $$ >"$0/cgroup.procs" && exec sqlite3 :memory:' "$CGROUP" \
+		<tests/try/inventory.sql >"$1" || die "sqlite3 failed or took longer than 180 s"
 	took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
 }
 
