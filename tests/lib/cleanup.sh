@@ -58,7 +58,8 @@ cleanup_now()
 cleanup_on_exit()
 {
 	local status=$?
-	trap '' INT TERM HUP
+	# PIPE: who reads our notes may be gone.
+	trap '' INT TERM HUP PIPE
 	cleanup_now || [ $status -ne 0 ] || status=1
 	exit $status
 }
