@@ -229,8 +229,9 @@ static int report_off(const char *dev, const struct run *run, int status)
 		return 0;
 	/* swapoff(8): 2 is ENOMEM from the system call. */
 	if (status == 2) {
-		log_err("swapoff %s: the kernel has no room for the pages; stop programs or add "
-			"swap, then try again",
+		log_err("swapoff %s: the kernel has no room for the pages; stop programs, raise "
+			"the limit of a memory cgroup that is full (its pages come back into it), "
+			"or add other swap, then try again",
 			dev);
 		return -ENOMEM;
 	}
