@@ -78,6 +78,8 @@ path = $work/store
 size = 512M
 EOF
 swap_lock
+cleanup_push eval '[ ! -d /run/zswapd ] || rmdir --ignore-fail-on-non-empty /run/zswapd'
+cleanup_file "/run/zswapd/$name.lock"
 "$work/build/daemon/main/zswapd" --config "$work/zswapd.conf" 2>"$work/zswapd.log" 9>&- &
 daemon=$!
 CLEANUP_TERM_SECONDS=60 cleanup_pid $daemon
