@@ -9,6 +9,7 @@
 #include "daemon/stats/server.h"
 #include "common/log.h"
 #include "common/portfile.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "daemon/stats/server_impl.h"
 
@@ -23,12 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57
-#endif
 
 #define STACK_BYTES  KIB(128)
 #define RCVBUF_BYTES ((int)KIB(208))
@@ -173,8 +169,7 @@ static void *server_main(void *arg)
 	struct stats_server *s = arg;
 
 	pthread_setname_np(pthread_self(), "stats");
-	/* Inherited where it was granted to the main thread; a refusal is reported there. */
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	thread_mark_io_flusher();
 	serve(s);
 	signal_fd(s->done_fd);
 	return NULL;
