@@ -35,7 +35,7 @@ static void lose(struct move *m, uint64_t slot, uint64_t word)
 {
 	struct engine *e = m->v->e;
 
-	engine_report_damage(e, m->v->c, slot, m->id, "a segment that was cleaned");
+	engine_report_damage(m->v->c, slot, m->id, "a segment that was cleaned");
 	if (index_replace(&e->state->index[slot], word, INDEX_LOST)) {
 		counter_add(m->v->c, CTR_slots_lost, 1);
 		engine_release_word(e, word);

@@ -356,13 +356,11 @@ void engine_release_word(struct engine *e, uint64_t word)
 		engine_push_dead(e, id);
 }
 
-void engine_report_damage(struct engine *e, struct counter_set *c, uint64_t slot, uint32_t segment,
-			  const char *where)
+void engine_report_damage(struct counter_set *c, uint64_t slot, uint32_t segment, const char *where)
 {
 	static struct log_limit limit;
 	unsigned more;
 
-	(void)e;
 	counter_add(c, CTR_checksum_failures_total, 1);
 	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
 		log_post(LOG_LEVEL_ERR,

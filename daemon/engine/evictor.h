@@ -63,8 +63,11 @@ bool evictor_busy(const struct evictor *v);
 /* Frees what is dead and no longer pinned, and handles completions; true if anything was freed. */
 bool evictor_reap(struct evictor *v);
 
-/* @stored: also look for the sparsest stored segment (a walk over all records). */
-void evictor_survey(struct evictor *v, struct survey *ret, bool stored);
+/* All but sparsest_stored, which is left as none. */
+void evictor_survey(struct evictor *v, struct survey *ret);
+
+/* Adds sparsest_stored: a walk over all records. */
+void evictor_survey_store(struct evictor *v, struct survey *ret);
 
 /*
  * One more free frame.  -ENOSPC: limit reached; -ENOMEM.  After a failure the survey reports the

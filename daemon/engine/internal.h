@@ -151,7 +151,7 @@ void engine_kick_mover(struct engine *e);
 /* Credits the segment of an object word that was replaced. */
 void engine_release_word(struct engine *e, uint64_t word);
 void engine_push_dead(struct engine *e, uint32_t segment);
-void engine_report_damage(struct engine *e, struct counter_set *c, uint64_t slot, uint32_t segment,
+void engine_report_damage(struct counter_set *c, uint64_t slot, uint32_t segment,
 			  const char *where);
 
 /* writer.c */

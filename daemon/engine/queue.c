@@ -185,7 +185,7 @@ static void reject_write(struct engine_queue *q)
  */
 static bool out_of_room(struct engine_queue *q)
 {
-	/* acquire: what the mover freed before it answered has been seen by the failed try. */
+	/* The answer was loaded before the try that failed; see answered(). */
 	if (q->ticket && q->denied >= q->ticket) {
 		reject_write(q);
 		drop_ticket(q); /* the others are judged by a new look at the tiers */

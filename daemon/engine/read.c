@@ -171,8 +171,7 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 				q->codec, (struct object *)(rd->buf + (p->pos - rd->start)),
 				p->size, (uint32_t)slot, s->seq, page_of(p->req, p->page));
 			if (error)
-				engine_report_damage(q->e, q->counters, slot, p->segment,
-						     "the store");
+				engine_report_damage(q->counters, slot, p->segment, "the store");
 		}
 		finish_page(q, p, error);
 	}
@@ -228,14 +227,20 @@ static void merge_and_send(struct engine_queue *q)
 	q->norder = 0;
 }
 
+/* Sends what q->order holds. */
+static void send_order(struct engine_queue *q)
+{
+	sort_order(q->order, q->norder);
+	merge_and_send(q);
+	ring_submit(q->ring);
+}
+
 static void send_store_reads(struct engine_queue *q)
 {
 	if (q->norder == 0)
 		return;
 	counter_add(q->counters, CTR_pages_read_stored_total, q->norder);
-	sort_order(q->order, q->norder);
-	merge_and_send(q);
-	ring_submit(q->ring);
+	send_order(q);
 }
 
 void read_poll(struct engine_queue *q)
@@ -245,9 +250,7 @@ void read_poll(struct engine_queue *q)
 	for (struct read_page *p = q->waiting; p; p = p->next)
 		q->order[q->norder++] = p;
 	q->waiting = NULL;
-	sort_order(q->order, q->norder);
-	merge_and_send(q);
-	ring_submit(q->ring);
+	send_order(q);
 }
 
 static int expand_resident(struct engine_queue *q, const struct local_page *l, uint64_t slot,
@@ -260,7 +263,7 @@ static int expand_resident(struct engine_queue *q, const struct local_page *l, u
 				  index_size(l->word), (uint32_t)slot, s->seq, page);
 
 	if (unlikely(error))
-		engine_report_damage(e, q->counters, slot, index_segment(l->word), "memory");
+		engine_report_damage(q->counters, slot, index_segment(l->word), "memory");
 	segment_unpin(s);
 	index_set_ref(&e->state->index[slot], l->word);
 	counter_add(q->counters, CTR_pages_read_resident_total, 1);

@@ -65,7 +65,7 @@ static void survey_memory(struct evictor *v, struct survey *ret)
 	}
 }
 
-static void survey_store(struct evictor *v, struct survey *ret)
+void evictor_survey_store(struct evictor *v, struct survey *ret)
 {
 	uint64_t now = now_ns();
 
@@ -82,7 +82,7 @@ static void survey_store(struct evictor *v, struct survey *ret)
 	}
 }
 
-void evictor_survey(struct evictor *v, struct survey *ret, bool stored)
+void evictor_survey(struct evictor *v, struct survey *ret)
 {
 	struct engine *e = v->e;
 	static const struct survey_victim none = {.id = SEGMENT_NONE};
@@ -110,6 +110,4 @@ void evictor_survey(struct evictor *v, struct survey *ret, bool stored)
 	for (unsigned i = 0; i < e->nqueues; i++)
 		ret->waiting |= atomic_load(&e->queues[i].wants_wake);
 	survey_memory(v, ret);
-	if (stored)
-		survey_store(v, ret);
 }

@@ -79,9 +79,9 @@ bool mover_round(struct evictor *v, bool idle)
 		int r;
 
 		evictor_reap(v);
-		evictor_survey(v, &s, false);
+		evictor_survey(v, &s);
 		if (policy_store_is_short(&s))
-			evictor_survey(v, &s, true);
+			evictor_survey_store(v, &s);
 		action = policy_decide(&s, idle);
 		if (action == POLICY_NONE || action == POLICY_DENY)
 			break;

@@ -199,7 +199,7 @@ static uint64_t evict_all(uint64_t segments)
 
 	while (true) {
 		evictor_reap(rig.evictor);
-		evictor_survey(rig.evictor, &s, false);
+		evictor_survey(rig.evictor, &s);
 		if (s.next.id == SEGMENT_NONE && s.frames_coming == 0)
 			return started;
 		if (started < segments && s.store_ready && s.next.id != SEGMENT_NONE) {
@@ -223,7 +223,7 @@ static void wait_for_places(void)
 			die("discarded places do not become free");
 		evictor_wait(rig.evictor, 1000000);
 		evictor_reap(rig.evictor);
-		evictor_survey(rig.evictor, &s, false);
+		evictor_survey(rig.evictor, &s);
 	} while (s.places_free < s.places_max);
 }
 

@@ -389,7 +389,7 @@ static void a_credit_under_way_is_waited_for(void **state)
 		assert_int_equal(segment_live_objects(s), 1);
 		assert_true(evictor_busy(r.v));
 		/* It is no victim meanwhile, but a frame that will come. */
-		evictor_survey(r.v, &survey, false);
+		evictor_survey(r.v, &survey);
 		assert_int_equal(survey.sparsest.id, SEGMENT_NONE);
 		assert_int_equal(survey.next.id, SEGMENT_NONE);
 		assert_int_equal(survey.frames_coming, 1);
@@ -483,7 +483,7 @@ static void a_pin_holds_frame_and_record(void **state)
 	rig_write_back(&r, 0);
 	assert_true(evictor_busy(r.v));
 	assert_int_equal(idstack_count(&r.e->front->free), free_before);
-	evictor_survey(r.v, &survey, false);
+	evictor_survey(r.v, &survey);
 	assert_int_equal(survey.frames_coming, 1);
 	assert_int_equal(rig_discard(&r, 0, 20), 0);
 	evictor_reap(r.v);
@@ -498,7 +498,7 @@ static void a_pin_holds_frame_and_record(void **state)
 	segment_pin(s);
 	assert_int_equal(rig_discard(&r, 0, 20), 0);
 	evictor_reap(r.v);
-	evictor_survey(r.v, &survey, false);
+	evictor_survey(r.v, &survey);
 	assert_int_equal(survey.frames_coming, 1);
 	segment_unpin(s);
 	evictor_reap(r.v);

@@ -99,7 +99,8 @@ static void a_store_that_is_cut_off(void **state)
 	/* It can't be cleaned either; its pages are not given up for that. */
 	assert_int_equal(evictor_clean_store(r.v, rig_segment(&r, 0)), -EIO);
 	assert_int_equal(rig_counter(&r, CTR_slots_lost), 0);
-	evictor_survey(r.v, &survey, true);
+	evictor_survey(r.v, &survey);
+	evictor_survey_store(r.v, &survey);
 	assert_int_equal(survey.sparsest_stored.id, SEGMENT_NONE);
 
 	assert_int_equal(pwrite(door, saved, SEGMENT_SIZE, pos), SEGMENT_SIZE);
