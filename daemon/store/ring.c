@@ -90,34 +90,39 @@ struct io_uring_sqe *ring_sqe(struct ring *r, struct ring_op *op)
 		sqe = io_uring_get_sqe(&r->u);
 	}
 	r->inflight++;
+	op->transfer = false;
 	io_uring_sqe_set_data(sqe, op);
 	return sqe;
 }
 
 /* The prep calls clear user_data in no version, but they write most other fields: prep, then data.
  */
-static void prep_store(struct io_uring_sqe *sqe, struct ring_op *op, int opcode, const void *buf,
+static void prep_store(struct ring *r, struct ring_op *op, int opcode, const void *buf,
 		       unsigned len, uint64_t off, int buf_index)
 {
+	struct io_uring_sqe *sqe = ring_sqe(r, op);
+
 	io_uring_prep_rw(opcode, sqe, STORE_FILE, buf, len, off);
 	sqe->flags |= IOSQE_FIXED_FILE;
 	if (buf_index >= 0)
 		sqe->buf_index = (uint16_t)buf_index;
 	io_uring_sqe_set_data(sqe, op);
+	op->transfer = true;
+	r->transfers++;
 }
 
 void ring_store_read(struct ring *r, struct ring_op *op, void *buf, unsigned len, uint64_t off,
 		     int buf_index)
 {
-	prep_store(ring_sqe(r, op), op, buf_index >= 0 ? IORING_OP_READ_FIXED : IORING_OP_READ, buf,
-		   len, off, buf_index);
+	prep_store(r, op, buf_index >= 0 ? IORING_OP_READ_FIXED : IORING_OP_READ, buf, len, off,
+		   buf_index);
 }
 
 void ring_store_write(struct ring *r, struct ring_op *op, const void *buf, unsigned len,
 		      uint64_t off, int buf_index)
 {
-	prep_store(ring_sqe(r, op), op, buf_index >= 0 ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE,
-		   buf, len, off, buf_index);
+	prep_store(r, op, buf_index >= 0 ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE, buf, len, off,
+		   buf_index);
 }
 
 void ring_poll_in(struct ring *r, struct ring_op *op, int fd)
@@ -136,23 +141,23 @@ int ring_submit(struct ring *r)
 }
 
 /*
- * How many completions are handled before the owner can send the next requests.  To expand all that
+ * How many transfers are handled before the owner can send the next requests.  To expand all that
  * there are would leave the device idle meanwhile; one at a time would cost a look at the queue
  * each.
  */
 static unsigned reap_limit(const struct ring *r)
 {
-	unsigned n = r->inflight / 8;
+	unsigned n = r->transfers / 8;
 
 	return n < 1 ? 1 : n > REAP_MAX ? REAP_MAX : n;
 }
 
 unsigned ring_reap(struct ring *r)
 {
-	unsigned limit = reap_limit(r), n = 0;
+	unsigned limit = reap_limit(r), transfers = 0, n = 0;
 	struct io_uring_cqe *cqe;
 
-	while (n < limit && io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
+	while (transfers < limit && io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
 		struct ring_op *op = io_uring_cqe_get_data(cqe);
 		int32_t res = cqe->res;
 		uint32_t flags = cqe->flags;
@@ -165,6 +170,11 @@ unsigned ring_reap(struct ring *r)
 		if (!(flags & IORING_CQE_F_MORE)) {
 			z_assert(r->inflight > 0);
 			r->inflight--;
+		}
+		if (op->transfer) {
+			z_assert(r->transfers > 0);
+			r->transfers--;
+			transfers++;
 		}
 		op->done(op, res, flags);
 	}

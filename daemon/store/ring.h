@@ -22,11 +22,13 @@ struct ring_op {
 	/* @res as in io_uring's cqe->res; @flags as in cqe->flags (IORING_CQE_F_MORE: not the last)
 	 */
 	void (*done)(struct ring_op *op, int32_t res, uint32_t flags);
+	bool transfer; /* the ring's: moves bytes of the store, which then are expanded */
 };
 
 struct ring {
 	struct io_uring u;
-	unsigned inflight; /* operations whose last completion has not been reaped */
+	unsigned inflight;  /* operations whose last completion has not been reaped */
+	unsigned transfers; /* those among them that move bytes of the store */
 	bool has_store;
 };
 
@@ -57,8 +59,9 @@ void ring_poll_in(struct ring *r, struct ring_op *op, int fd);
 int ring_submit(struct ring *r);
 
 /*
- * Handles some of the completions that are there, without waiting; returns how many.  The owner
- * looks for new requests and calls again, until the answer is 0.
+ * Handles completions that are there, without waiting; returns how many.  Of transfers only some
+ * are handled at once: the owner looks for new requests and calls again, until the answer is 0.
+ * What costs next to nothing, commands and wake-ups, is not held back.
  */
 unsigned ring_reap(struct ring *r);
 
