@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the commands of zswapctl share: exit codes, options, help, and asking the daemon with all
+ * failures told on stderr.  A command is a row of the table in zswapctl.c and a function cmd_*() in
+ * the file of its group.
+ */
+#ifndef ZSWAPD_CTL_CMD_H
+#define ZSWAPD_CTL_CMD_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+#include "ctl/client.h"
+
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_USAGE = 1,
+	EXIT_NO_DAEMON = 2,
+	EXIT_PROTOCOL = 3,
+	EXIT_PARTIAL = 4,
+	EXIT_REFUSED = 5,
+	EXIT_SYSTEM = 6,
+	EXIT_FOUND = 7,
+	EXIT_GOES_ON = 8,
+};
+
+struct context {
+	char device[NLPROTO_NAME_MAX]; /* empty until an option or need_device() settled it */
+	const char *run_dir;
+	struct ctl_client *client; /* opened by the first question */
+};
+
+struct command {
+	const char *name;
+	const char *args;    /* as in the usage line */
+	const char *summary; /* one line for the list of commands */
+	const char *details; /* options and notes for its own help, whole lines */
+	enum exit_code (*run)(struct context *ctx, const struct command *self, int argc,
+			      char **argv);
+};
+
+/* Ends with a row of name NULL. */
+extern const struct command commands[];
+
+enum exit_code cmd_status(struct context *ctx, const struct command *self, int argc, char **argv);
+enum exit_code cmd_stats(struct context *ctx, const struct command *self, int argc, char **argv);
+enum exit_code cmd_version(struct context *ctx, const struct command *self, int argc, char **argv);
+
+/* --- options and help --- */
+
+/* The long options that every command takes; ends the table. */
+/* clang-format off */
+#define CMD_COMMON_LONG                               \
+	{"device", required_argument, NULL, 'd'},     \
+	{"help", no_argument, NULL, 'h'},             \
+	{0}
+/* clang-format on */
+
+/* An option with a value has CMD_VALUE(i) as its val; the value goes to values[i]. */
+#define CMD_VALUE(i) (256 + (i))
+
+/*
+ * Takes the options of @self and leaves optind at the first of its @min_args to @max_args
+ * arguments.  Options beyond the common ones are flags, which set the int they point to, or have a
+ * CMD_VALUE().  False: all was said, *ret_code is how to end.
+ */
+bool cmd_options(struct context *ctx, const struct command *self, int argc, char **argv,
+		 const struct option *longopts, const char **values, int min_args, int max_args,
+		 enum exit_code *ret_code);
+
+/* For --device; refuses what cannot be a name. */
+enum exit_code cmd_set_device(struct context *ctx, const char *name);
+
+/* @opt is what getopt_long() returned for a wrong option. */
+enum exit_code cmd_bad_option(const char *command, int opt, char **argv);
+
+/* @command: the one whose help is pointed at, may be empty.  Returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) enum exit_code usage(const char *command, const char *fmt,
+							   ...);
+
+void cmd_help_all(void);
+
+/* --- the daemon --- */
+
+/* Settles which daemon is meant, when no option did. */
+enum exit_code need_device(struct context *ctx);
+
+/* A failure is told on stderr. */
+enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r);
+
+/* Tells on stderr why ctl_client_*() failed with @error. */
+enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int error);
+
+#endif
