@@ -12,6 +12,7 @@ _Static_assert((int)COUNTER_UNIT_NONE == (int)NLPROTO_UNIT_NONE, "wire value");
 _Static_assert((int)COUNTER_UNIT_PAGES == (int)NLPROTO_UNIT_PAGES, "wire value");
 _Static_assert((int)COUNTER_UNIT_BYTES == (int)NLPROTO_UNIT_BYTES, "wire value");
 _Static_assert(sizeof(struct nlproto_hdr) == 4, "wire layout");
+_Static_assert(sizeof(struct nlproto_bucket) == 24, "wire layout");
 
 #define X(name, kind, unit, text) \
 	_Static_assert(sizeof(#name) <= NLPROTO_NAME_MAX, "counter name too long for the wire");
@@ -44,24 +45,20 @@ uint32_t nlproto_port(const char *name)
 	return NLPROTO_PORT_BASE | ((h >> 16) ^ (h & 0xffff));
 }
 
-const char *nlproto_state_text(uint64_t state)
-{
-	static const char *const texts[] = {
-#define X(name, nr, text) [nr] = text,
-		NLPROTO_STATES(X)
-#undef X
-	};
+/* A function that finds a number's word in one of the tables, in which numbers may be missing. */
+#define LOOKUP(function, number, table, entry)                     \
+	const char *function(number)                               \
+	{                                                          \
+		static const char *const words[] = {table(entry)}; \
+                                                                   \
+		return nr < ARRAY_SIZE(words) ? words[nr] : NULL;  \
+	}
 
-	return state < ARRAY_SIZE(texts) ? texts[state] : NULL;
-}
+#define THREE(name, nr, word)	   [nr] = word,
+#define FOUR(name, nr, word, text) [nr] = word,
 
-const char *nlproto_health_text(unsigned bit)
-{
-	static const char *const texts[] = {
-#define X(name, nr, text) [nr] = text,
-		NLPROTO_HEALTH_BITS(X)
-#undef X
-	};
-
-	return bit < ARRAY_SIZE(texts) ? texts[bit] : NULL;
-}
+LOOKUP(nlproto_state_text, uint64_t nr, NLPROTO_STATES, THREE)
+LOOKUP(nlproto_job_name, uint64_t nr, NLPROTO_JOB_KINDS, FOUR)
+LOOKUP(nlproto_job_state_name, uint64_t nr, NLPROTO_JOB_STATES, THREE)
+LOOKUP(nlproto_event_name, uint64_t nr, NLPROTO_EVENTS, FOUR)
+LOOKUP(nlproto_health_text, unsigned nr, NLPROTO_HEALTH_BITS, THREE)

@@ -8,19 +8,23 @@
  *
  * A request carries NLM_F_REQUEST and gets one answer: a reply, a multi-part reply closed by
  * NLMSG_DONE, or NLMSG_ERROR with the kernel's extended error text (NLMSGERR_ATTR_MSG).  What is
- * not a request is never answered, so two endpoints cannot keep each other busy.
+ * not a request is never answered, so two endpoints cannot keep each other busy.  Events come
+ * without being asked for, to the multicast group and to those who subscribed.
  *
  * Address.  A machine may run a daemon for each device name.  nlproto_port() derives the preferred
  * port from the name.  Any user may bind any free port, so that one may be taken by a stranger; the
  * daemon then lets the kernel choose.  Either way it writes the port it got to
  * /run/zswapd/NAME.port (common/portfile.h), which only root can write.  Port and file say where to
  * ask, not whom to believe: the client believes an answer that comes from the port it asked, from
- * a process of uid 0 as stamped by the kernel, and that names the device.
+ * a process of uid 0 as stamped by the kernel, and that names the device.  The same goes for
+ * events, since every user may send to the group.
+ *
+ * Rights.  Everybody may read; what changes something takes uid 0, again as stamped by the kernel.
  *
  * Versions.  nlproto_hdr.version grows only when an old reader would misread a message.  Commands,
- * attributes, counters, states and health bits are added without that: numbers are never reused,
- * and a reader skips what it does not know.  NLPROTO_CMD_VERSION is answered whatever the version
- * of the request, so that a mismatch can be named.
+ * attributes, counters, states, events and health bits are added without that: numbers are never
+ * reused, and a reader skips what it does not know.  NLPROTO_CMD_VERSION is answered whatever the
+ * version of the request, so that a mismatch can be named.
  *
  * All numbers are in host byte order.
  */
@@ -41,8 +45,15 @@
  */
 #define NLPROTO_PORT_BASE 0x7a730000u
 
-/* Multicast group of the events.  Joining it needs CAP_NET_ADMIN, as for all USERSOCK groups. */
+/*
+ * Multicast group of the events.  Joining it needs CAP_NET_ADMIN, as for all USERSOCK groups;
+ * sending to it needs nothing.
+ */
 #define NLPROTO_GROUP 26
+
+/* Of NLPROTO_A_SECONDS: how long a subscription lasts if not said, and at most. */
+#define NLPROTO_SUBSCRIBE_SECONDS     60
+#define NLPROTO_SUBSCRIBE_SECONDS_MAX 300
 
 /* Longest request in bytes; longer ones are refused with EMSGSIZE. */
 #define NLPROTO_REQUEST_MAX 4096
@@ -51,8 +62,10 @@
 #define NLPROTO_PART_MAX 2048
 
 /* Longest strings, with the NUL. */
-#define NLPROTO_NAME_MAX 64  /* device and counter names, transport, versions */
-#define NLPROTO_TEXT_MAX 256 /* paths and error texts */
+#define NLPROTO_NAME_MAX 64  /* device, counter and option names, transport, versions */
+#define NLPROTO_NOTE_MAX 128 /* where an option's value comes from, and what it may be */
+#define NLPROTO_TEXT_MAX 256 /* values, paths and what an option is */
+#define NLPROTO_LINE_MAX 512 /* error texts and lines for people */
 
 struct nlproto_hdr {
 	uint8_t cmd;	   /* enum nlproto_cmd; a reply repeats the request's */
@@ -60,11 +73,22 @@ struct nlproto_hdr {
 	uint16_t reserved; /* 0; a request with anything else is refused */
 };
 
+/* R: anybody.  W: uid 0 only, else EPERM. */
 enum nlproto_cmd {
 	NLPROTO_CMD_UNSPEC,
-	NLPROTO_CMD_VERSION = 1,
-	NLPROTO_CMD_STATUS = 2,
-	NLPROTO_CMD_STATS = 3,
+	NLPROTO_CMD_VERSION = 1,    /* R */
+	NLPROTO_CMD_STATUS = 2,	    /* R */
+	NLPROTO_CMD_STATS = 3,	    /* R, in parts */
+	NLPROTO_CMD_GET = 4,	    /* R, the option KEY; all, in parts, without */
+	NLPROTO_CMD_SET = 5,	    /* W, KEY and VALUE; the option as it is now */
+	NLPROTO_CMD_WRITEBACK = 6,  /* W, starts a job: BYTES, or all without, go to the store */
+	NLPROTO_CMD_COMPACT = 7,    /* W, starts a job: sparse segments are emptied into others */
+	NLPROTO_CMD_CHECK = 8,	    /* W, starts a job: every page is read and verified */
+	NLPROTO_CMD_JOB = 9,	    /* R, the job under way, or the last one */
+	NLPROTO_CMD_RELOAD = 10,    /* W, what differs from before: a TEXT a line, in parts */
+	NLPROTO_CMD_SUBSCRIBE = 11, /* R, events to the asker's port for SECONDS */
+	NLPROTO_CMD_EVENT = 12,	    /* sent by the daemon only */
+	NLPROTO_CMD_CANCEL = 13,    /* W, ends the job under way */
 };
 
 /* Attributes that follow nlproto_hdr. */
@@ -76,17 +100,32 @@ enum nlproto_attr {
 	NLPROTO_A_PATH = 4,	      /* string: the device node; STATUS */
 	NLPROTO_A_TRANSPORT = 5,      /* string; STATUS */
 	NLPROTO_A_PID = 6,	      /* u32: the worker, in the daemon's pid namespace; STATUS */
-	NLPROTO_A_STATE = 7,	      /* u8: enum nlproto_state; STATUS */
+	NLPROTO_A_STATE = 7,	      /* u8: enum nlproto_state; STATUS, EVENT */
 	NLPROTO_A_HEALTH = 8,	      /* u32: bits of enum nlproto_health; STATUS */
 	NLPROTO_A_LAST_ERROR = 9,     /* string, left out if there was none; STATUS */
 	NLPROTO_A_COUNTERS = 10,      /* nested: any number of NLPROTO_L_COUNTER; STATS */
-	NLPROTO_A_MAX = NLPROTO_A_COUNTERS,
+	NLPROTO_A_HISTOGRAMS = 11,    /* nested: any number of NLPROTO_L_HISTOGRAM; STATS */
+	NLPROTO_A_OPTIONS = 12,	      /* nested: any number of NLPROTO_L_OPTION; GET, SET */
+	NLPROTO_A_KEY = 13,	      /* string: "section.key"; requests GET, SET; EVENT */
+	NLPROTO_A_VALUE = 14,	      /* string, as in the configuration file; request SET */
+	NLPROTO_A_BYTES = 15,	      /* u64; request WRITEBACK */
+	NLPROTO_A_JOB = 16,	/* nested: enum nlproto_job_attr; WRITEBACK, COMPACT, CHECK, CANCEL,
+				 * JOB, EVENT */
+	NLPROTO_A_SECONDS = 17, /* u32: what is asked for, what is granted; SUBSCRIBE */
+	NLPROTO_A_EVENT = 18,	/* u8: enum nlproto_event; EVENT */
+	NLPROTO_A_EVENT_SEQ = 19, /* u64; EVENT: its number; SUBSCRIBE: that of the last event */
+	NLPROTO_A_TIME = 20,	  /* u64: CLOCK_REALTIME in ns; EVENT */
+	NLPROTO_A_COUNT = 21,	  /* u64: how many since the last event of the kind; EVENT */
+	NLPROTO_A_TEXT = 22,	  /* string, a line for people; SET, RELOAD, EVENT */
+	NLPROTO_A_MAX = NLPROTO_A_TEXT,
 };
 
-/* Members of the list NLPROTO_A_COUNTERS. */
+/* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS and _OPTIONS. */
 enum nlproto_list {
 	NLPROTO_L_UNSPEC,
-	NLPROTO_L_COUNTER = 1, /* nested: enum nlproto_counter_attr */
+	NLPROTO_L_COUNTER = 1,	 /* nested: enum nlproto_counter_attr */
+	NLPROTO_L_HISTOGRAM = 2, /* nested: enum nlproto_histogram_attr */
+	NLPROTO_L_OPTION = 3,	 /* nested: enum nlproto_option_attr */
 };
 
 enum nlproto_counter_attr {
@@ -96,6 +135,52 @@ enum nlproto_counter_attr {
 	NLPROTO_C_UNIT = 3,  /* u8: enum nlproto_unit */
 	NLPROTO_C_VALUE = 4, /* u64 */
 	NLPROTO_C_MAX = NLPROTO_C_VALUE,
+};
+
+/*
+ * A histogram with more buckets than a message holds comes in pieces, each with some of the buckets
+ * and everything else.  Buckets come in the order of their values.
+ */
+enum nlproto_histogram_attr {
+	NLPROTO_H_UNSPEC,
+	NLPROTO_H_NAME = 1,    /* string */
+	NLPROTO_H_UNIT = 2,    /* u8: enum nlproto_unit, of the bounds and the sum */
+	NLPROTO_H_COUNT = 3,   /* u64: all that was counted, the sum of the buckets' counts */
+	NLPROTO_H_SUM = 4,     /* u64: of the values */
+	NLPROTO_H_BUCKETS = 5, /* array of struct nlproto_bucket; empty ones are left out */
+	NLPROTO_H_MAX = NLPROTO_H_BUCKETS,
+};
+
+/* Values from @lower to @upper, both included.  In a message it is aligned to 4 bytes only. */
+struct nlproto_bucket {
+	uint64_t lower;
+	uint64_t upper;
+	uint64_t count;
+};
+
+enum nlproto_option_attr {
+	NLPROTO_O_UNSPEC,
+	NLPROTO_O_KEY = 1,     /* string: "section.key" */
+	NLPROTO_O_VALUE = 2,   /* string, in effect, as in the configuration file */
+	NLPROTO_O_DEFAULT = 3, /* string, the same way */
+	NLPROTO_O_ORIGIN = 4,  /* string: "default", "FILE:LINE" or who set it */
+	NLPROTO_O_LIVE = 5,    /* u8: 1 if SET and RELOAD can change it, 0 if it takes a restart */
+	NLPROTO_O_TEXT = 6,    /* string: what it does */
+	NLPROTO_O_RANGE = 7,   /* string: what it may be */
+	NLPROTO_O_MAX = NLPROTO_O_RANGE,
+};
+
+enum nlproto_job_attr {
+	NLPROTO_J_UNSPEC,
+	NLPROTO_J_ID = 1,    /* u32: number of the job since the daemon started */
+	NLPROTO_J_KIND = 2,  /* u8: enum nlproto_job_kind */
+	NLPROTO_J_STATE = 3, /* u8: enum nlproto_job_state */
+	NLPROTO_J_UNIT = 4,  /* u8: enum nlproto_unit, of DONE and TOTAL */
+	NLPROTO_J_DONE = 5,  /* u64 */
+	NLPROTO_J_TOTAL = 6, /* u64: an estimate, which may move while the job runs */
+	NLPROTO_J_FOUND = 7, /* u64: CHECK: pages that are damaged */
+	NLPROTO_J_ERROR = 8, /* u32: positive errno of a job that failed */
+	NLPROTO_J_MAX = NLPROTO_J_ERROR,
 };
 
 /* The numbers of enum counter_kind and enum counter_unit on the wire. */
@@ -108,6 +193,7 @@ enum nlproto_unit {
 	NLPROTO_UNIT_NONE = 0,
 	NLPROTO_UNIT_PAGES = 1, /* of 4096 bytes */
 	NLPROTO_UNIT_BYTES = 2,
+	NLPROTO_UNIT_NANOSECONDS = 3,
 };
 
 /* clang-format off */
@@ -130,7 +216,51 @@ enum nlproto_unit {
 	X(WRITES_REJECTED, 7, "writes rejected: neither memory nor store had room")            \
 	X(KERNEL_ZSWAP,    8, "kernel zswap is enabled and compresses in front of the device") \
 	X(NO_DISCARD,      9, "swap used without discard: freed pages keep their space")
+
+/* X(NAME, number, "name", "text").  One of them at a time; the next number starts when it is over. */
+#define NLPROTO_JOB_KINDS(X)                                                            \
+	X(NONE,      0, "none",      "no job so far")                                   \
+	X(WRITEBACK, 1, "writeback", "pages are written to the store")                  \
+	X(COMPACT,   2, "compact",   "sparse segments are emptied into others")         \
+	X(CHECK,     3, "check",     "every page is read and verified")                 \
+	X(SHRINK,    4, "shrink",    "pages leave memory, since its limit was lowered")
+
+#define NLPROTO_JOB_STATES(X)          \
+	X(NONE,      0, "none")        \
+	X(RUNNING,   1, "running")     \
+	X(DONE,      2, "done")        \
+	X(FAILED,    3, "failed")      \
+	X(CANCELLED, 4, "cancelled")
+
+/* X(NAME, number, "name", "text").  The text stands for kinds; TEXT says what happened this time. */
+#define NLPROTO_EVENTS(X)                                                                        \
+	X(LIMIT_REACHED,    1, "limit_reached",    "memory has reached its limit")               \
+	X(STORE_ERROR,      2, "store_error",      "the store failed to read or to write")       \
+	X(CHECKSUM_FAILURE, 3, "checksum_failure", "pages failed their checksum")                \
+	X(WRITES_REJECTED,  4, "writes_rejected",  "neither memory nor store had room")          \
+	X(TAKEOVER,         5, "takeover",         "a worker took the state over from another")  \
+	X(CONFIG_CHANGED,   6, "config_changed",   "options have other values")                  \
+	X(STATE_CHANGED,    7, "state_changed",    "the daemon is in another state")             \
+	X(JOB_FINISHED,     8, "job_finished",     "a job has ended")
 /* clang-format on */
+
+enum nlproto_job_kind {
+#define X(name, nr, word, text) NLPROTO_JOB_##name = nr,
+	NLPROTO_JOB_KINDS(X)
+#undef X
+};
+
+enum nlproto_job_state {
+#define X(name, nr, word) NLPROTO_JOB_STATE_##name = nr,
+	NLPROTO_JOB_STATES(X)
+#undef X
+};
+
+enum nlproto_event {
+#define X(name, nr, word, text) NLPROTO_EVENT_##name = nr,
+	NLPROTO_EVENTS(X)
+#undef X
+};
 
 enum nlproto_state {
 #define X(name, nr, text) NLPROTO_STATE_##name = nr,
@@ -150,8 +280,11 @@ bool nlproto_name_ok(const char *name);
 /* The preferred port of the daemon that serves device @name. */
 uint32_t nlproto_port(const char *name);
 
-/* NULL for a state that is not in the table. */
+/* These four: NULL for a number that is not in the table. */
 const char *nlproto_state_text(uint64_t state);
+const char *nlproto_job_name(uint64_t kind);
+const char *nlproto_job_state_name(uint64_t state);
+const char *nlproto_event_name(uint64_t event);
 
 /* Text of the health bit number @bit (0 to 31), NULL if it is not in the table. */
 const char *nlproto_health_text(unsigned bit);

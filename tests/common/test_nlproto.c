@@ -46,6 +46,13 @@ static void texts(void **state)
 	assert_string_equal(nlproto_health_text(4), "store full");
 	assert_null(nlproto_health_text(31));
 	assert_null(nlproto_health_text(63));
+	assert_string_equal(nlproto_job_name(NLPROTO_JOB_WRITEBACK), "writeback");
+	assert_null(nlproto_job_name(99));
+	assert_string_equal(nlproto_job_state_name(NLPROTO_JOB_STATE_CANCELLED), "cancelled");
+	assert_null(nlproto_job_state_name(99));
+	assert_string_equal(nlproto_event_name(NLPROTO_EVENT_JOB_FINISHED), "job_finished");
+	assert_null(nlproto_event_name(0));
+	assert_null(nlproto_event_name(UINT64_MAX));
 }
 
 int main(void)
