@@ -12,20 +12,27 @@
 #include "daemon/config/value.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
 /* More than this, locked into memory, leaves the machine nothing to run with. */
 #define MEMORY_LIMIT_MAX_PERCENT 90
+/* With the index. */
+#define LOCKED_MAX_PERCENT 95
+
+/* The index has a word of 8 bytes for each page, locked as well. */
+#define INDEX_SHARE (4096 / 8)
 
 /* What zstd makes of the memory of ordinary programs at its best. */
 #define RATIO_HOPED_FOR 4
 
 /* clang-format off */
 const struct config_option config_options[CONFIG_OPTION_COUNT] = {
-#define X(section, key, field, type, min, max, choices, def, text)                                        \
+#define X(section, key, field, type, min, max, choices, def, when, text)                                  \
 	[CONFIG_OPTION_##section##_##key] = {#section, #key, CONFIG_TYPE_##type,                          \
-					     offsetof(struct config, field), min, max, choices, def, text},
+					     offsetof(struct config, field), min, max, choices, def,      \
+					     CONFIG_WHEN_##when == CONFIG_WHEN_LIVE, text},
 	CONFIG_OPTIONS(X)
 #undef X
 };
@@ -69,11 +76,47 @@ void config_init_defaults(struct config *c, uint64_t ram_bytes)
 	}
 }
 
-static int refuse(const struct config *c, enum config_option_id id, const char *reason)
+void config_error(char *ret_error, const char *fmt, ...)
+{
+	char text[CONFIG_ERROR_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_err("%s", text);
+	if (ret_error)
+		strcpy(ret_error, text);
+}
+
+const struct config_option *config_find(const char *name)
+{
+	for (size_t i = 0; i < CONFIG_OPTION_COUNT; i++) {
+		const struct config_option *o = &config_options[i];
+		size_t n = strlen(o->section);
+
+		if (!strncmp(name, o->section, n) && name[n] == '.' &&
+		    !strcmp(name + n + 1, o->key))
+			return o;
+	}
+	return NULL;
+}
+
+int config_set(struct config *c, enum config_option_id id, const char *text, const char *origin,
+	       char reason[static CONFIG_REASON_MAX])
+{
+	int r = config_value_set(c, &config_options[id], text, reason);
+
+	if (r == 0)
+		snprintf(c->origin[id], CONFIG_ORIGIN_MAX, "%s", origin);
+	return r;
+}
+
+static int refuse(const struct config *c, enum config_option_id id, const char *reason, char *error)
 {
 	const struct config_option *o = &config_options[id];
 
-	log_err("%s: [%s] %s: %s", c->origin[id], o->section, o->key, reason);
+	config_error(error, "%s: [%s] %s: %s", c->origin[id], o->section, o->key, reason);
 	return -EINVAL;
 }
 
@@ -84,7 +127,7 @@ static void doubt(const struct config *c, enum config_option_id id, const char *
 	log_warn("%s: [%s] %s: %s", c->origin[id], o->section, o->key, reason);
 }
 
-static int check_each(const struct config *c)
+static int check_each(const struct config *c, char *error)
 {
 	char text[CONFIG_TEXT_MAX], again[CONFIG_TEXT_MAX], reason[CONFIG_REASON_MAX];
 	struct config scratch = *c;
@@ -92,30 +135,41 @@ static int check_each(const struct config *c)
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
 		config_value(c, id, text);
 		if (config_value_set(&scratch, &config_options[id], text, reason) < 0)
-			return refuse(c, id, reason);
+			return refuse(c, id, reason, error);
 		if (strcmp(config_value(&scratch, id, again), text)) {
 			snprintf(reason, sizeof(reason),
 				 "%.32s bytes is not a whole number of 4 KiB pages; use %.32s",
 				 text, again);
-			return refuse(c, id, reason);
+			return refuse(c, id, reason, error);
 		}
 	}
 	return 0;
 }
 
-static int check_memory(const struct config *c)
+/* Rounded as a share in the file is. */
+static uint64_t share_of_ram(const struct config *c, unsigned percent)
 {
-	/* Rounded as a share in the file is. */
-	uint64_t most = c->ram_bytes / 100 * MEMORY_LIMIT_MAX_PERCENT +
-			c->ram_bytes % 100 * MEMORY_LIMIT_MAX_PERCENT / 100;
+	return c->ram_bytes / 100 * percent + c->ram_bytes % 100 * percent / 100;
+}
+
+static int check_memory(const struct config *c, char *error)
+{
+	uint64_t index = c->device_size / INDEX_SHARE;
 	char reason[CONFIG_REASON_MAX], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
 
-	if (c->memory_limit > most) {
+	if (c->memory_limit > share_of_ram(c, MEMORY_LIMIT_MAX_PERCENT)) {
 		snprintf(reason, sizeof(reason),
 			 "%s of the machine's %s of RAM is too much; write at most %d%%",
 			 size_format(a, c->memory_limit), size_format(b, c->ram_bytes),
 			 MEMORY_LIMIT_MAX_PERCENT);
-		return refuse(c, CONFIG_OPTION_memory_limit, reason);
+		return refuse(c, CONFIG_OPTION_memory_limit, reason, error);
+	}
+	if (index > share_of_ram(c, LOCKED_MAX_PERCENT) - c->memory_limit) {
+		snprintf(reason, sizeof(reason),
+			 "the index of a %s device takes %s of RAM, which do not fit beside the "
+			 "memory limit; shrink it",
+			 size_format(a, c->device_size), size_format(b, index));
+		return refuse(c, CONFIG_OPTION_device_size, reason, error);
 	}
 	if (!*c->store_path && c->device_size / RATIO_HOPED_FOR > c->memory_limit) {
 		snprintf(reason, sizeof(reason),
@@ -127,7 +181,7 @@ static int check_memory(const struct config *c)
 	return 0;
 }
 
-static int check_store(const struct config *c)
+static int check_store(const struct config *c, char *error)
 {
 	char reason[CONFIG_REASON_MAX], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
 
@@ -140,20 +194,20 @@ static int check_store(const struct config *c)
 		snprintf(reason, sizeof(reason),
 			 "%s is too small; write at least %s, or 0 for a whole block device",
 			 size_format(a, c->store_size), size_format(b, CONFIG_STORE_SIZE_MIN));
-		return refuse(c, CONFIG_OPTION_store_size, reason);
+		return refuse(c, CONFIG_OPTION_store_size, reason, error);
 	}
 	return 0;
 }
 
-int config_validate(const struct config *c)
+int config_validate(const struct config *c, char *ret_error)
 {
 	int r;
 
-	r = check_each(c);
+	r = check_each(c, ret_error);
 	if (r < 0)
 		return r;
-	r = check_memory(c);
+	r = check_memory(c, ret_error);
 	if (r < 0)
 		return r;
-	return check_store(c);
+	return check_store(c, ret_error);
 }

@@ -219,7 +219,8 @@ static int take_value(void *arg, const char *section, const char *key, const cha
 {
 	struct parser *p = arg;
 	const struct config_option *o = find_option(section, key);
-	char reason[CONFIG_REASON_MAX];
+	char reason[CONFIG_REASON_MAX], quoted[CONFIG_QUOTE_MAX];
+	const char *tail;
 	size_t id;
 	int r;
 
@@ -234,6 +235,13 @@ static int take_value(void *arg, const char *section, const char *key, const cha
 	if (*p->comment) {
 		fail(p, -EINVAL, "[%s] %s: '%s' follows the value; put comments on their own lines",
 		     section, key, p->comment);
+		return 0;
+	}
+	/* Only a path may hold these. */
+	tail = value && o->type != CONFIG_TYPE_PATH ? strpbrk(value, "#;") : NULL;
+	if (tail) {
+		fail(p, -EINVAL, "[%s] %s: '%s' follows the value; put comments on their own lines",
+		     section, key, config_quote(quoted, sizeof(quoted), tail, false));
 		return 0;
 	}
 	r = config_value_set(&p->c, o, value ? value : "", reason);
@@ -252,28 +260,30 @@ static int take_value(void *arg, const char *section, const char *key, const cha
 }
 
 /* What inih returned, together with what was noted meanwhile. */
-static int conclude(const struct parser *p, int ini_result)
+static int conclude(const struct parser *p, int ini_result, char *error)
 {
 	if (ini_result < 0) {
-		log_err("%s: cannot be read: out of memory; free some", p->name);
+		config_error(error, "%s: cannot be read: out of memory; free some", p->name);
 		return -ENOMEM;
 	}
 	if (ini_result > 0 && (!p->error || (unsigned)ini_result < p->error_line)) {
-		log_err("%s:%d: the line is neither [section] nor key = value; correct or remove it",
+		config_error(
+			error,
+			"%s:%d: the line is neither [section] nor key = value; correct or remove it",
 			p->name, ini_result);
 		return -EINVAL;
 	}
 	if (!p->error)
 		return 0;
 	if (p->error_line)
-		log_err("%s:%u: %s", p->name, p->error_line, p->message);
+		config_error(error, "%s:%u: %s", p->name, p->error_line, p->message);
 	else
-		log_err("%s: %s", p->name, p->message);
+		config_error(error, "%s: %s", p->name, p->message);
 	/* A number out of range is wrong content as well. */
 	return p->error == -ERANGE ? -EINVAL : p->error;
 }
 
-int config_parse(struct config *c, FILE *f, const char *name)
+int config_parse(struct config *c, FILE *f, const char *name, char *ret_error)
 {
 	char quoted[CONFIG_ORIGIN_MAX - 12]; /* leaves room for ":LINE" */
 	struct parser p = {
@@ -283,14 +293,14 @@ int config_parse(struct config *c, FILE *f, const char *name)
 	};
 	int r;
 
-	r = conclude(&p, ini_parse_stream(read_line, &p, take_value, &p));
+	r = conclude(&p, ini_parse_stream(read_line, &p, take_value, &p), ret_error);
 	if (r < 0)
 		return r;
 	*c = p.c;
 	return 0;
 }
 
-int config_load(struct config *c, const char *path)
+int config_load(struct config *c, const char *path, char *ret_error)
 {
 	char quoted[CONFIG_ORIGIN_MAX];
 	FILE *f;
@@ -299,11 +309,12 @@ int config_load(struct config *c, const char *path)
 	f = fopen(path, "re");
 	if (!f) {
 		r = -errno;
-		log_err("%s: cannot be opened: %s; name a file that exists and can be read",
-			config_quote(quoted, sizeof(quoted), path, true), strerror(-r));
+		config_error(ret_error,
+			     "%s: cannot be opened: %s; name a file that exists and can be read",
+			     config_quote(quoted, sizeof(quoted), path, true), strerror(-r));
 		return r;
 	}
-	r = config_parse(c, f, path);
+	r = config_parse(c, f, path, ret_error);
 	fclose(f);
 	return r;
 }

@@ -4,6 +4,7 @@
  * takes them nowhere else; each option's is its text, its range and default, what the value means
  * in a unit that people read, and who set it.
  */
+#include "common/log.h"
 #include "common/size.h"
 #include "daemon/config/value.h"
 
@@ -40,29 +41,50 @@ static void print_range(FILE *f, const struct config_option *o)
 		fputs("none or an absolute path", f);
 		break;
 	}
-	fprintf(f, "; default %s.", o->def);
+	fprintf(f, "; default %s; %s.", o->def,
+		o->live ? "can change at run time" : "changes with the next start");
 }
 
-static void print_meaning(FILE *f, const struct config *c, const struct config_option *o)
-{
-	uint64_t bytes;
-	char text[SIZE_TEXT_MAX];
+#define MEANING_MAX 96
 
+/* What a size comes to, in units that people read; "" for what is no size, and for 0. */
+static const char *meaning(char buf[static MEANING_MAX], const struct config *c,
+			   const struct config_option *o)
+{
+	char text[SIZE_TEXT_MAX], pages[32] = "";
+	uint64_t bytes;
+
+	*buf = '\0';
 	if (o->type != CONFIG_TYPE_SIZE && o->type != CONFIG_TYPE_PAGED)
-		return;
+		return buf;
 	memcpy(&bytes, (const char *)c + o->offset, sizeof(bytes));
 	if (!bytes)
-		return;
-	fprintf(f, "# Bytes: %s", size_format(text, bytes));
-	fprintf(f, ", %.1f %% of RAM", 100.0 * (double)bytes / (double)c->ram_bytes);
+		return buf;
 	if (o->type == CONFIG_TYPE_PAGED)
-		fprintf(f, ", %" PRIu64 " pages", bytes / 4096);
-	fputs(".\n", f);
+		snprintf(pages, sizeof(pages), ", %" PRIu64 " pages", bytes / 4096);
+	snprintf(buf, MEANING_MAX, "%s, %.1f %% of RAM%s", size_format(text, bytes),
+		 100.0 * (double)bytes / (double)c->ram_bytes, pages);
+	return buf;
+}
+
+void config_log(const struct config *c)
+{
+	char value[CONFIG_TEXT_MAX], text[MEANING_MAX];
+
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
+		const struct config_option *o = &config_options[id];
+
+		if (!strcmp(c->origin[id], "default"))
+			continue;
+		meaning(text, c, o);
+		log_info("%s: [%s] %s = %s%s%s%s", c->origin[id], o->section, o->key,
+			 config_value(c, id, value), *text ? " (" : "", text, *text ? ")" : "");
+	}
 }
 
 int config_print(FILE *f, const struct config *c)
 {
-	char ram[SIZE_TEXT_MAX], value[CONFIG_TEXT_MAX];
+	char ram[SIZE_TEXT_MAX], value[CONFIG_TEXT_MAX], text[MEANING_MAX];
 	const char *section = "";
 
 	fprintf(f, "# zswapd's configuration as resolved on a machine with %s of RAM.\n",
@@ -78,9 +100,9 @@ int config_print(FILE *f, const struct config *c)
 		fprintf(f, "# %s\n# ", o->text);
 		print_range(f, o);
 		fputc('\n', f);
-		print_meaning(f, c, o);
-		if (strcmp(c->origin[id], "default"))
-			fprintf(f, "# Set by %s.\n", c->origin[id]);
+		if (*meaning(text, c, o))
+			fprintf(f, "# Bytes: %s.\n", text);
+		fprintf(f, "# Set by %s.\n", c->origin[id]);
 		fprintf(f, "%s = %s\n", o->key, config_value(c, id, value));
 	}
 	return fflush(f) || ferror(f) ? -EIO : 0;

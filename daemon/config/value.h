@@ -7,9 +7,6 @@
 
 #include "daemon/config/config.h"
 
-/* Holds "reason; way out". */
-#define CONFIG_REASON_MAX 160
-
 /* Holds a word of the file, quoted in a message: cut, and without control characters. */
 #define CONFIG_QUOTE_MAX 40
 
@@ -19,6 +16,9 @@
  */
 int config_value_set(struct config *c, const struct config_option *o, const char *text,
 		     char reason[static CONFIG_REASON_MAX]);
+
+/* Logs an error, and puts it into @ret_error unless that is NULL. */
+__attribute__((format(printf, 2, 3))) void config_error(char *ret_error, const char *fmt, ...);
 
 /* The value a default stands for: a size is moved into the option's range. */
 void config_value_set_default(struct config *c, const struct config_option *o);

@@ -7,15 +7,9 @@
 #include "daemon/config/config.h"
 #include "daemon/worker/worker.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#define DEFAULT_CONFIG "/etc/zswapd/zswapd.conf"
 
 enum {
 	EXIT_OK = 0,
@@ -24,18 +18,23 @@ enum {
 };
 
 struct arguments {
-	const char *config; /* NULL: the default one, if it is there */
+	struct config_source source;
 	bool check;
+	bool print;
 	bool debug;
 };
 
 static const char usage[] =
-	"usage: zswapd [--config FILE] [--check-config] [--debug]\n"
+	"usage: zswapd [--config FILE] [--check-config | --print-config] [--debug]\n"
 	"\n"
-	"Serves a compressed swap device from the foreground until SIGTERM.\n"
+	"Serves a compressed swap device from the foreground until SIGTERM; SIGHUP reads the\n"
+	"configuration again.\n"
 	"\n"
-	"  --config FILE    read this file instead of " DEFAULT_CONFIG "\n"
-	"  --check-config   print the resolved configuration and exit; 2 if it is wrong\n"
+	"  --config FILE    read this file only, instead of zswapd.conf and zswapd.conf.d/*.conf\n"
+	"                   in /run/zswapd, /etc/zswapd, /usr/local/lib/zswapd, /usr/lib/zswapd\n"
+	"  --check-config   say whether the configuration is right, and exit; 2 if it is wrong\n"
+	"  --print-config   print it as it was resolved, with who set what, and exit; 2 if it is\n"
+	"                   wrong\n"
 	"  --debug          log more\n"
 	"  --version        print the version and exit\n"
 	"  --help           print this and exit\n";
@@ -44,19 +43,26 @@ static const char usage[] =
 static int parse_arguments(int argc, char **argv, struct arguments *ret)
 {
 	static const struct option options[] = {
-		{"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'C'},
-		{"debug", no_argument, NULL, 'd'},	  {"version", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},	  {0},
+		{"config", required_argument, NULL, 'c'},
+		{"check-config", no_argument, NULL, 'C'},
+		{"print-config", no_argument, NULL, 'P'},
+		{"debug", no_argument, NULL, 'd'},
+		{"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "c:dVh", options, NULL)) >= 0) {
 		switch (opt) {
 		case 'c':
-			ret->config = optarg;
+			ret->source.file = optarg;
 			break;
 		case 'C':
 			ret->check = true;
+			break;
+		case 'P':
+			ret->print = true;
 			break;
 		case 'd':
 			ret->debug = true;
@@ -78,23 +84,18 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
 	return EXIT_USAGE;
 }
 
-static int read_config(const struct arguments *a, struct config *ret)
+static int read_config(struct arguments *a, struct config *ret)
 {
 	uint64_t ram;
-	int r = config_ram_bytes(&ram);
+	int r;
 
-	if (r < 0) {
-		log_err("cannot tell how much memory there is: %s", strerror(-r));
+	r = config_ram_bytes(&ram);
+	if (r < 0)
 		return r;
-	}
-	config_init_defaults(ret, ram);
-	if (a->config)
-		r = config_load(ret, a->config);
-	else if (access(DEFAULT_CONFIG, F_OK) == 0)
-		r = config_load(ret, DEFAULT_CONFIG);
-	else
-		log_notice("no " DEFAULT_CONFIG ": going on with defaults (see --check-config)");
-	return r < 0 ? r : config_validate(ret);
+	r = config_root(&a->source.root);
+	if (r < 0)
+		return r;
+	return config_read(ret, ram, &a->source, NULL);
 }
 
 int main(int argc, char **argv)
@@ -109,7 +110,12 @@ int main(int argc, char **argv)
 		log_set_level(LOG_LEVEL_DEBUG);
 	if (read_config(&a, &config) < 0)
 		return EXIT_USAGE;
-	if (a.check)
+	if (a.print)
 		return config_print(stdout, &config) < 0 ? EXIT_FAILED : EXIT_OK;
+	config_log(&config);
+	if (a.check) {
+		puts("the configuration is right");
+		return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
+	}
 	return worker_run(&config) < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -53,7 +53,7 @@ static inline int parse_bytes(struct config *c, const char *text, size_t len, st
 
 	assert_non_null(f);
 	capture_begin(cap);
-	r = config_parse(c, f, "z.conf");
+	r = config_parse(c, f, "z.conf", NULL);
 	capture_end(cap);
 	fclose(f);
 	return r;

@@ -10,7 +10,7 @@ static int validate(const struct config *c, struct capture *cap)
 	int r;
 
 	capture_begin(cap);
-	r = config_validate(c);
+	r = config_validate(c, NULL);
 	capture_end(cap);
 	return r;
 }
@@ -83,6 +83,14 @@ static void contradictions(void **state)
 			 "<3>zswapd: z.conf:2: [memory] limit: 7.3 GiB of the machine's 8.0 GiB "
 			 "of RAM is too much; write at most 90%\n");
 	parse_says(&c, "[memory]\nlimit = 90%\n", "");
+	assert_int_equal(validate(&c, &cap), 0);
+
+	/* 8 bytes a page: 4 GiB for 2 TiB. */
+	parse_says(&c, "[memory]\nlimit = 50%\n[device]\nsize = 2T\n", "");
+	validate_refused(&c, "<3>zswapd: z.conf:4: [device] size: the index of a 2.0 TiB device "
+			     "takes 4.0 GiB of RAM, which do not fit beside the memory limit; "
+			     "shrink it\n");
+	parse_says(&c, "[memory]\nlimit = 45%\n[device]\nsize = 2T\n[store]\npath = /x\n", "");
 	assert_int_equal(validate(&c, &cap), 0);
 
 	parse_says(&c, "[store]\npath = /dev/x\nsize = 15M\n", "");
@@ -200,14 +208,17 @@ static void printed_text(void **state)
 	assert_non_null(strstr(text, "# zswapd's configuration as resolved on a machine with "
 				     "8.0 GiB of RAM.\n\n[device]\n"));
 	assert_non_null(strstr(text, "# Bytes, K, M, G, T or % of RAM; at least 1.0 MiB, at most "
-				     "16.0 TiB; default 50%.\n"
+				     "16.0 TiB; default 50%; changes with the next start.\n"
 				     "# Bytes: 4.0 GiB, 50.0 % of RAM, 1048576 pages.\n"
+				     "# Set by default.\n"
 				     "size = 4294967296\n"));
 	assert_non_null(strstr(text, "# Bytes: 256.0 MiB, 3.1 % of RAM.\n"
 				     "# Set by z.conf:2.\n"
 				     "limit = 268435456\n"));
-	assert_non_null(
-		strstr(text, "\n# One of auto|ublk|fuse; default auto.\ntransport = auto\n"));
+	assert_non_null(strstr(
+		text, "\n# One of auto|ublk|fuse; default auto; changes with the next start.\n"
+		      "# Set by default.\ntransport = auto\n"));
+	assert_non_null(strstr(text, "\n# -7 to 19; default 1; can change at run time.\n"));
 	assert_non_null(strstr(text, "\npath = none\n"));
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++)
 		assert_non_null(strstr(text, config_options[id].text));

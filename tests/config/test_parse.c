@@ -203,8 +203,11 @@ static void swallowed_comments(void **state)
 		      "<3>zswapd: z.conf:1: 'limit = 64M' follows the section's name; put it on a "
 		      "line of its own\n");
 	parse_refused("[memory]\n\nlimit = 64M;foo\n",
-		      "<3>zswapd: z.conf:3: [memory] limit: '64M;foo' is no size; write bytes, or "
-		      "as in 64K, 16M, 2G, 1T (K is 1024), or a share of RAM as in 20%\n");
+		      "<3>zswapd: z.conf:3: [memory] limit: ';foo' follows the value; put "
+		      "comments on their own lines\n");
+	parse_refused("[memory]\nlevel = 3#foo\n",
+		      "<3>zswapd: z.conf:2: [memory] level: '#foo' follows the value; put "
+		      "comments on their own lines\n");
 }
 
 static void wrong_lines(void **state)
@@ -333,7 +336,7 @@ static void files(void **state)
 	fputs("[memory]\nlevel = 12\n", f);
 	assert_int_equal(fclose(f), 0);
 	config_init_defaults(&c, RAM);
-	assert_int_equal(config_load(&c, path), 0);
+	assert_int_equal(config_load(&c, path, NULL), 0);
 	assert_int_equal(c.memory_level, 12);
 	snprintf(text, sizeof(text), "%s:2", path);
 	assert_string_equal(c.origin[CONFIG_OPTION_memory_level], text);
@@ -341,7 +344,7 @@ static void files(void **state)
 
 	before = c;
 	capture_begin(&cap);
-	r = config_load(&c, path);
+	r = config_load(&c, path, NULL);
 	capture_end(&cap);
 	assert_int_equal(r, -ENOENT);
 	snprintf(text, sizeof(text),
@@ -351,7 +354,7 @@ static void files(void **state)
 	assert_string_equal(cap.text, text);
 
 	capture_begin(&cap);
-	r = config_load(&c, "/tmp");
+	r = config_load(&c, "/tmp", NULL);
 	capture_end(&cap);
 	assert_int_equal(r, -EISDIR);
 	assert_string_equal(cap.text, "<3>zswapd: /tmp: cannot be read: Is a directory; name a "
@@ -364,7 +367,7 @@ static void files(void **state)
 	memset(text, 'd', 150);
 	strcpy(text + 150, "/\n/end.conf");
 	capture_begin(&cap);
-	r = config_parse(&c, f, text);
+	r = config_parse(&c, f, text, NULL);
 	capture_end(&cap);
 	fclose(f);
 	assert_int_equal(r, -EINVAL);

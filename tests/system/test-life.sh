@@ -123,8 +123,9 @@ zswapd_launch wrong
 zswapd_ready wrong
 said wrong '/wrong.conf:11: .*colour'
 zswapd_stop wrong
-"$ZSWAPD" --check-config --config "$TEST_DIR/$n.conf" >"$TEST_DIR/checked" 2>&1 || fail "--check-config: $?"
-grep -q "$n" "$TEST_DIR/checked" || fail "--check-config does not print the name"
+"$ZSWAPD" --check-config --config "$TEST_DIR/$n.conf" &>"$TEST_DIR/checked" || fail "--check-config: $?"
+"$ZSWAPD" --print-config --config "$TEST_DIR/$n.conf" >"$TEST_DIR/checked" 2>&1 || fail "--print-config: $?"
+grep -q "$n" "$TEST_DIR/checked" || fail "--print-config does not print the name"
 status=0
 "$ZSWAPD" --config "$TEST_DIR/not-there.conf" 2>"$TEST_DIR/usage" || status=$?
 [ $status -eq 2 ] || fail "a configuration that is not there: status $status"

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The configuration of a daemon that runs: asked for, changed, and read again from its files.
+ *
+ * An option is known by "section.key".  config_options[].live says whether it can change while
+ * swap is in use; the others wait for the next start.  A value that is set at run time is written
+ * to no file.  It lasts until it is set again or the files are read again: then the files count,
+ * so that afterwards what runs is what they say.
+ *
+ * Every function may be called by any thread but a data thread, and from no callback.  They take
+ * turns by a mutex, under which files are read and log lines written; no data thread ever takes it.
+ *
+ * Who gets a text gets it whole or cut at its end, NUL-terminated, without a newline at the end.
+ * What goes wrong is told in the text and, for reloads and changes, logged.
+ */
+#ifndef ZSWAPD_WORKER_CONTROL_H
+#define ZSWAPD_WORKER_CONTROL_H
+
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+
+#define CONTROL_KEY_MAX	   32	/* holds "section.key" */
+#define CONTROL_TEXT_MAX   512	/* holds one error, or what one change did */
+#define CONTROL_REPORT_MAX 4096 /* holds what a reload did, a line each */
+
+struct control;
+
+struct control_ops {
+	/*
+	 * Makes option @id, which is live, in what runs as it is in @c.  0, or a negative errno
+	 * with the reason and the way out in @reason; what runs is then as before.
+	 */
+	int (*apply)(void *ctx, enum config_option_id id, const struct config *c,
+		     char reason[static CONFIG_REASON_MAX]);
+	/*
+	 * A set or a reload has changed @text, "section.key: OLD -> NEW (ORIGIN)", a line each.
+	 * Called once for each, without the mutex, by the thread that asked.  May be NULL.
+	 */
+	void (*changed)(void *ctx, const char *text);
+};
+
+struct control_value {
+	char key[CONTROL_KEY_MAX];
+	char value[CONFIG_TEXT_MAX];	/* as the file would have it, sizes in bytes */
+	char origin[CONFIG_ORIGIN_MAX]; /* "default", "FILE:LINE" or "set at run time" */
+	bool live;
+	const char *text; /* static: what the option is */
+};
+
+/*
+ * @config is what runs, and is copied; @source is where it came from, its strings outlive the
+ * control.  -ENOMEM.
+ */
+int control_new(struct control **ret, const struct config *config,
+		const struct config_source *source, const struct control_ops *ops, void *ctx);
+/* NULL is allowed. */
+void control_free(struct control *c);
+
+/* The option number @id, from 0 to CONFIG_OPTION_COUNT - 1: for lists. */
+void control_get_id(struct control *c, enum config_option_id id, struct control_value *ret);
+
+/* -ENOENT: there is no option @key; @text says which there are. */
+int control_get(struct control *c, const char *key, struct control_value *ret,
+		char text[static CONTROL_TEXT_MAX]);
+
+/*
+ * Sets option @key to @value, which is written as in the file.  0: it runs, and @text is
+ * "section.key: OLD -> NEW", also if both are the same.  -ENOENT: no such option; -EOPNOTSUPP: it
+ * can't change while zswapd runs; -EINVAL, -ERANGE: not a value for it, or at odds with another;
+ * else what applying it said.  Nothing is changed then.
+ */
+int control_set(struct control *c, const char *key, const char *value,
+		char text[static CONTROL_TEXT_MAX]);
+
+/*
+ * Reads the files again, makes what is live as they say, and tells systemd (RELOADING=1, READY=1).
+ * @report has a line for each option that differed: changed, "needs a restart", or why not.  0, or
+ * the first error: of the files (then nothing has changed) or of applying a value.
+ */
+int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX]);
+
+#endif
