@@ -67,6 +67,7 @@ enum counter_unit {
 	COUNTER_UNIT_NONE,
 	COUNTER_UNIT_PAGES,
 	COUNTER_UNIT_BYTES,
+	COUNTER_UNIT_NANOSECONDS,
 };
 
 enum counter_id {

@@ -11,6 +11,7 @@ _Static_assert((int)COUNTER_KIND_GAUGE == (int)NLPROTO_KIND_GAUGE, "wire value")
 _Static_assert((int)COUNTER_UNIT_NONE == (int)NLPROTO_UNIT_NONE, "wire value");
 _Static_assert((int)COUNTER_UNIT_PAGES == (int)NLPROTO_UNIT_PAGES, "wire value");
 _Static_assert((int)COUNTER_UNIT_BYTES == (int)NLPROTO_UNIT_BYTES, "wire value");
+_Static_assert((int)COUNTER_UNIT_NANOSECONDS == (int)NLPROTO_UNIT_NANOSECONDS, "wire value");
 _Static_assert(sizeof(struct nlproto_hdr) == 4, "wire layout");
 _Static_assert(sizeof(struct nlproto_bucket) == 24, "wire layout");
 
