@@ -58,11 +58,23 @@ void ring_deinit(struct ring *r)
 	 * The kernel tears a ring down in its own time.  The store is let go here and now, since
 	 * its lock lasts as long as any reference to it.
 	 */
+	polled_deinit(&r->polled);
 	if (r->has_store)
 		io_uring_unregister_files(&r->u);
 	if (r->u.ring_fd > 0)
 		io_uring_queue_exit(&r->u);
 	memset(r, 0, sizeof(*r));
+}
+
+int ring_open_polled(struct ring *r, int store_fd, void *base, size_t len)
+{
+	int ret = polled_init(&r->polled, store_fd);
+
+	if (ret == 0 && base)
+		ret = polled_set_buffer(&r->polled, base, len);
+	if (ret < 0)
+		polled_deinit(&r->polled);
+	return ret;
 }
 
 int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len)
@@ -154,7 +166,7 @@ static unsigned reap_limit(const struct ring *r)
 
 unsigned ring_reap(struct ring *r)
 {
-	unsigned limit = reap_limit(r), transfers = 0, n = 0;
+	unsigned limit = reap_limit(r), transfers = 0, n = polled_reap(&r->polled);
 	struct io_uring_cqe *cqe;
 
 	while (transfers < limit && io_uring_peek_cqe(&r->u, &cqe) == 0 && cqe) {
@@ -181,7 +193,8 @@ unsigned ring_reap(struct ring *r)
 	return n;
 }
 
-unsigned ring_wait(struct ring *r, uint64_t timeout_ns)
+/* Submits and sleeps until there is a completion, for @timeout_ns at most. */
+static void sleep_for_one(struct ring *r, uint64_t timeout_ns)
 {
 	struct __kernel_timespec ts = {
 		.tv_sec = (int64_t)(timeout_ns / 1000000000u),
@@ -194,6 +207,34 @@ unsigned ring_wait(struct ring *r, uint64_t timeout_ns)
 		io_uring_submit_and_wait_timeout(&r->u, &cqe, 1, &ts, NULL);
 	else
 		ring_submit(r);
+}
+
+/*
+ * Both rings by turns.  A look at the polled one is a system call, and on its way out of the kernel
+ * the thread also delivers what has become ready for the main one.
+ */
+static unsigned wait_polling(struct ring *r, uint64_t timeout_ns)
+{
+	uint64_t start = now_ns(), now = start;
+	unsigned n;
+
+	ring_submit(r);
+	do {
+		uint64_t pause = polled_pace_sleep(&r->polled.pace, now);
+
+		if (pause)
+			sleep_for_one(r, min_u64(pause, timeout_ns - (now - start)));
+		n = ring_reap(r);
+		now = now_ns();
+	} while (n == 0 && now - start < timeout_ns);
+	return n;
+}
+
+unsigned ring_wait(struct ring *r, uint64_t timeout_ns)
+{
+	if (ring_is_polling(r))
+		return wait_polling(r, timeout_ns);
+	sleep_for_one(r, timeout_ns);
 	return ring_reap(r);
 }
 

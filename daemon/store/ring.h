@@ -9,9 +9,15 @@
  *
  * The submission queue never overflows for the caller: a full one is submitted first.  The store is
  * registered file 0 where there is one.
+ *
+ * Store reads can be polled for instead (polled.h).  Nothing wakes the owner for them, so while one
+ * is in flight ring_reap() looks at both rings, and ring_wait() turns between the two rather than
+ * sleep: what else the ring waits for still ends the wait.
  */
 #ifndef ZSWAPD_STORE_RING_H
 #define ZSWAPD_STORE_RING_H
+
+#include "daemon/store/polled.h"
 
 #include <liburing.h>
 #include <stdbool.h>
@@ -30,6 +36,7 @@ struct ring {
 	unsigned inflight;  /* operations whose last completion has not been reaped */
 	unsigned transfers; /* those among them that move bytes of the store */
 	bool has_store;
+	struct polled polled; /* closed unless ring_open_polled() was called */
 };
 
 /*
@@ -39,6 +46,12 @@ struct ring {
  */
 int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers);
 void ring_deinit(struct ring *r);
+
+/*
+ * Makes polled reads of the store @store_fd possible, with @base (NULL: none) as their registered
+ * buffer.  Errors as above; without it the ring works as before.
+ */
+int ring_open_polled(struct ring *r, int store_fd, void *base, size_t len);
 
 /* Puts @base (NULL: nothing) into buffer slot @index. */
 int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len);
@@ -51,6 +64,22 @@ void ring_store_read(struct ring *r, struct ring_op *op, void *buf, unsigned len
 		     int buf_index);
 void ring_store_write(struct ring *r, struct ring_op *op, const void *buf, unsigned len,
 		      uint64_t off, int buf_index);
+
+/*
+ * Sends a read that is polled for; @fixed: @buf lies in the buffer of ring_open_polled().  With
+ * @nap the owner may sleep for a part of the time.  False: not possible now, or at all.
+ */
+static inline bool ring_store_read_polled(struct ring *r, struct ring_op *op, void *buf,
+					  unsigned len, uint64_t off, bool fixed, bool nap)
+{
+	return polled_read(&r->polled, op, buf, len, off, fixed, nap);
+}
+
+/* Whether a polled read is in flight: the owner should not spin by itself, but in ring_wait(). */
+static inline bool ring_is_polling(const struct ring *r)
+{
+	return r->polled.inflight > 0;
+}
 
 /* Queues one wait for @fd to become readable. */
 void ring_poll_in(struct ring *r, struct ring_op *op, int fd);
