@@ -3,9 +3,10 @@
  * The engine: 4 KiB slots, kept compressed in the front tier and in the store.
  *
  * Threads.  Each data thread has a struct engine_queue of its own, with its own ring, codec and
- *open segments, and calls the queue's functions; queues share nothing but the state, by atomic
- *words. One further thread, the mover, drives the evictor (evictor.h).  engine_counters() may be
- *called by any thread at any time and takes no lock.
+ * open segments, and calls the queue's functions; queues share nothing but the state, by atomic
+ * words.  One further thread, the mover, drives the evictor (evictor.h).  What is asked or changed
+ * while it runs (the limit, jobs, counters, histograms) may be called by any thread at any time,
+ * and takes no lock.
  *
  * A transport hands over all requests that are ready as one batch:
  *
@@ -21,6 +22,7 @@
 #define ZSWAPD_ENGINE_ENGINE_H
 
 #include "common/counters.h"
+#include "common/histograms.h"
 #include "daemon/store/ring.h"
 
 #include <stdbool.h>
@@ -64,12 +66,25 @@ struct engine_store {
 
 struct engine_options {
 	uint64_t device_bytes; /* a multiple of 4096 */
-	uint64_t memory_limit; /* bytes; rounded down to whole MiB; see engine_memory_min() */
-	int level;	       /* zstd, see codec.h */
+	/*
+	 * Bytes, rounded down to whole MiB; see engine_memory_min().  0 at a takeover: limit and
+	 * reserve as they were when the former engine died.
+	 */
+	uint64_t memory_limit;
+	/*
+	 * What the limit can be raised to while the engine runs; 0 or less than the limit: the
+	 * limit itself.  Room for records of this many MiB is taken (and locked) at the start, some
+	 * 110 bytes each: a hundredth of a percent.  A takeover keeps what the former engine had.
+	 */
+	uint64_t memory_max;
+	uint64_t memory_reserve; /* see engine_set_memory_reserve() */
+	int level;		 /* zstd, see codec.h */
 	bool overlap;	  /* reads in two phases; false: resident slots first, then the store */
 	unsigned nqueues; /* 1 to ENGINE_QUEUES_MAX */
 	struct engine_store store;
-	/* memfds of an engine that died, or -1; taken over on success.  Geometry must be the same.
+	/*
+	 * memfds of an engine that died, or -1; taken over on success.  Device and store must be
+	 * the same.
 	 */
 	int state_fd;
 	int front_fd;
@@ -93,6 +108,34 @@ int engine_front_fd(const struct engine *e);
 /* Atomic; take effect with the next batch.  Any thread. */
 void engine_set_level(struct engine *e, int level);
 void engine_set_overlap(struct engine *e, bool overlap);
+
+/*
+ * The front tier's limit, which may move both ways while the device is in use.  The new limit is in
+ * force at once: memory_limit_bytes shows it, and no frame beyond it is asked of the system.  What
+ * is in memory above it is cleaned or written to the store by the mover, and memory_used_bytes
+ * falls until it is at most the limit; one frame of two that come free meanwhile is left to
+ * writers.  Raising it lets memory grow as it is needed.
+ *
+ * Nothing is ever dropped for a limit.  One that what is held cannot be brought under, by the
+ * store's free places, is refused; if it turns out later that it can't be reached (the store fails,
+ * more was written meanwhile), memory stays above it, and writes that find no room are rejected.
+ *
+ * @bytes is rounded down to whole MiB.  -ERANGE: less than the threads need or more than
+ * memory_max; -ENOSPC: what is held would not fit.  engine_memory_range() has the figures; they
+ * move with what is written.
+ */
+int engine_set_memory_limit(struct engine *e, uint64_t bytes);
+void engine_memory_range(struct engine *e, uint64_t *ret_min, uint64_t *ret_max);
+
+/*
+ * The watermark: how much of the limit is kept free ahead of need.  The mover starts to make room
+ * when less is free, and stops when this much is.  0: two segments for each queue, beside three for
+ * the mover itself.  More takes a burst of writes without waiting and holds fewer pages.  Rounded
+ * up to whole MiB.  What the limit has no room for is not kept: engine_memory_reserve() says how
+ * much is in force, and that moves with the limit.
+ */
+void engine_set_memory_reserve(struct engine *e, uint64_t bytes);
+uint64_t engine_memory_reserve(const struct engine *e);
 
 struct engine_queue_options {
 	struct ring *ring;	/* the thread's; its buffer slot 0 is the engine's */
@@ -125,9 +168,58 @@ unsigned engine_queue_inflight(const struct engine_queue *q);
 /* Fills in all counters; gauges are consistent among themselves.  Any thread. */
 void engine_counters(struct engine *e, uint64_t values[COUNTER_COUNT]);
 
+/* Adds all threads' up; each is consistent in itself, its count being the sum of its buckets. */
+void engine_histograms(struct engine *e, struct histogram ret[HISTOGRAM_COUNT]);
+
 /*
- * Sweep: decodes every used slot and counts what is wrong (0 is right).  Slow, for tests and
- * `check`; no data thread and no mover may run.
+ * Jobs: work on everything that is held, done by the mover in slices, between which it makes room
+ * for writers as ever.  One at a time.
+ */
+enum engine_job_kind {
+	ENGINE_JOB_NONE,
+	/*
+	 * Resident segments go to the store, in the order in which they would leave anyway, until
+	 * @amount bytes of memory have become free or no sealed segment is left.  Segments that are
+	 * open stay: two for each queue.  The memory goes back to the system.
+	 */
+	ENGINE_JOB_WRITEBACK,
+	/*
+	 * Segments of which more than an eighth is dead, in memory and in the store, are emptied
+	 * into others.  The memory goes back to the system.  @amount is not used.
+	 */
+	ENGINE_JOB_COMPACT,
+	/* Every page is read, from memory or store, and verified.  @amount is not used. */
+	ENGINE_JOB_CHECK,
+	/* What engine_set_memory_limit() causes, if no other job runs.  Can't be started. */
+	ENGINE_JOB_SHRINK,
+};
+
+struct engine_job {
+	uint32_t id; /* the first is 1; 0: there was none */
+	enum engine_job_kind kind;
+	bool running;
+	int result; /* once over: 0, -ECANCELED, or the errno that ended it */
+	/* pages for a check, else bytes; done <= total, equal when it ended well */
+	uint64_t done;
+	uint64_t total;
+	uint64_t found; /* a check's damaged pages */
+};
+
+#define ENGINE_JOB_ALL UINT64_MAX
+
+/*
+ * -EBUSY: one is running; -EOPNOTSUPP: there is no store to write to; -EINVAL.  A job that ends
+ * with -ENOSPC found no room to go on: no free place in the store, or no frame to move pages to.
+ */
+int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amount);
+/* The job under way, or the last one. */
+void engine_job_status(struct engine *e, struct engine_job *ret);
+/* Ends the job under way soon, between two slices.  What it has done stays done. */
+void engine_job_cancel(struct engine *e);
+
+/*
+ * Sweep: decodes every used slot and counts what is wrong (0 is right), records included.  Slow,
+ * for tests; no data thread and no mover may run.  See ENGINE_JOB_CHECK for an engine that runs.
  */
 uint64_t engine_check(struct engine *e);
 
