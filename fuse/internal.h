@@ -4,20 +4,18 @@
  *
  *   transport.c  mount, loop device, threads: making and taking away
  *   session.c    everything that is not a data request, by libfuse
- *   serve.c      a data thread
+ *   serve.c      a data thread's requests
  *   request.c    decoding and answering data requests
  */
 #ifndef ZSWAPD_FUSE_INTERNAL_H
 #define ZSWAPD_FUSE_INTERNAL_H
 
 #include "common/util.h"
-#include "daemon/engine/engine.h"
+#include "daemon/transport/data_thread.h"
 #include "daemon/transport/transport.h"
 #include "fuse/loopdev.h"
 
 #include <linux/fuse.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -67,22 +65,15 @@ struct fuse_transport {
 };
 
 struct fuse_thread {
+	struct data_thread base;
 	struct fuse_transport *t;
-	pthread_t thread;
-	sem_t ready;
-	/* set before ready is posted */
-	int result;
-	int wake_fd; /* the engine's; outlives the queue */
 	/* the thread's own */
-	struct ring ring;
-	struct engine_queue *queue;
-	struct ring_op fuse_ready, wake;
-	bool fuse_armed, wake_armed;
+	struct ring_op readable;
+	bool armed;
 	struct fuse_io ios[FUSE_REQUESTS];
 	struct fuse_io *free_io;
 	uint8_t *buffers;
 	size_t buffers_size;
-	unsigned credit; /* what spinning has lately saved; see serve.c */
 };
 
 /* session.c */
@@ -98,6 +89,5 @@ void fuse_request_answer(struct engine_request *r);
 
 /* serve.c */
 int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
-void fuse_thread_join(struct fuse_thread *th);
 
 #endif

@@ -124,9 +124,9 @@ static void tear_down(struct fuse_transport *t)
 	unmount_fuse(t);
 	/* Closing the descriptor below ends requests that somebody still waits for. */
 	for (unsigned i = 0; i < t->nthreads; i++)
-		eventfd_write(t->threads[i].wake_fd, 1);
+		data_thread_wake(&t->threads[i].base);
 	for (unsigned i = 0; i < t->nthreads; i++)
-		fuse_thread_join(&t->threads[i]);
+		data_thread_join(&t->threads[i].base);
 	session_close(t);
 	close_fd(t->failed_fd);
 	free(t->threads);

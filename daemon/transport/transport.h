@@ -29,7 +29,7 @@ struct transport_options {
 	const char *name;      /* of the device, [a-z0-9_-] */
 	const char *run_dir;   /* where mounts and the like may go; exists */
 	uint64_t device_bytes; /* a multiple of 4096 */
-	unsigned nqueues;      /* data threads; as many as the engine has queues */
+	unsigned nqueues;      /* data threads; at most as many as the engine has queues */
 	int store_fd;	       /* to be registered with each ring, or -1 */
 	struct engine *engine;
 };
