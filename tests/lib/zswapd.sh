@@ -10,7 +10,7 @@
 #   skip REASON                 ends the test as skipped
 #   fail TEXT                   ends it as failed; the daemons' logs are shown
 #
-#   zswapd_config NAME SECTION.KEY=VALUE...   writes $TEST_DIR/NAME.conf
+#   zswapd_config NAME SECTION.KEY=VALUE...   writes $TEST_DIR/NAME.conf, for transport $TRANSPORT (fuse)
 #   zswapd_launch NAME [COMMAND...]   starts it, by COMMAND if given (which must become it), and
 #                                     sets PID; returns at once
 #   zswapd_ready NAME           waits until it has said so, fails if it does not, sets DEVICE
@@ -133,7 +133,8 @@ zswapd_config()
 	local name=$1 setting key
 	shift
 	{
-		printf '[device]\nname = %s\ntransport = fuse\n[swap]\npriority = 32767\n' "$name"
+		printf '[device]\nname = %s\ntransport = %s\n[swap]\npriority = 32767\n' \
+			"$name" "${TRANSPORT:-fuse}"
 		for setting in "$@"; do
 			key=${setting%%=*}
 			printf '[%s]\n%s = %s\n' "${key%%.*}" "${key#*.}" "${setting#*=}"
@@ -161,6 +162,7 @@ zswapd_ready()
 	grep -q 'zswapd: ready: ' "$TEST_DIR/$name.log" || fail "zswapd $name did not become ready"
 	DEVICE=/dev/zswap/$name
 	ZSWAPD_LOOPS[$name]=$(realpath "$DEVICE")
+	[[ ${ZSWAPD_LOOPS[$name]} == /dev/loop* ]] || return 0
 	# The file's file system has no mount any more; its number is the connection's too.
 	ZSWAPD_CONNECTIONS[$name]=$(losetup -n -O BACK-MAJ:MIN "${ZSWAPD_LOOPS[$name]}" | sed 's/.*://; s/ //g')
 }

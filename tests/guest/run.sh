@@ -1,0 +1,360 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs a script in a virtual machine with a Debian kernel and this build of zswapd.
+# usage: run.sh [OPTION]... SCRIPT [ARG]...
+#
+#   --build DIR       the meson build directory to take the programs from ($ZSWAPD_BUILD, build)
+#   --kernel PATTERN  which kernel, see kernel.sh                       ($ZSWAPD_GUEST_KERNEL, 6.12.*)
+#   --memory MIB      (512)
+#   --cpus N          (2)
+#   --limit SECONDS   (120) for the whole run; then the machine is killed
+#   --drive SIZE[,KEY=VALUE]...  one more NVMe drive, on a sparse file: /dev/drive0, /dev/drive1, ...;
+#                     iops=N and bps=N throttle it, another KEY is qemu's (-drive)
+#   --poll-queues N   (0) polled queues of each NVMe drive
+#   --no-load MODULE  leaves a module out that is loaded by default, so that `load` in SCRIPT can do it
+#   --program FILE    puts another program with its libraries on the root file system
+#   --file FILE       copies a file to /files/ of the guest; it takes nothing of its memory
+#   --append TEXT     more kernel parameters
+#   --expect REGEX    kernel messages that are no failure, beside what SCRIPT allows
+#   --output DIR      where results and logs go, kept; without, a directory that is kept on failure
+#   --keep            keeps it on success too
+#   --kvm             hardware virtualisation ($ZSWAPD_GUEST_ACCEL=kvm); emulated otherwise
+#
+# SCRIPT may hold such options itself, in lines that begin with "# guest: "; those on the command line
+# come after them.  It is run by bash as /zswapd/tests/guest/NAME of the guest, next to lib.sh, which
+# says what it can use.  What it writes to /results is in DIR/results, also if the guest dies.
+#
+# DIR/console.log is the kernel's console, DIR/output what SCRIPT printed.
+#
+# Status: that of SCRIPT (77: skipped); 124 over the limit; 125 the guest died, with a panic or without;
+# 126 the script succeeded, but the kernel complained.
+#
+# The guest's root is a read-only ext4 image: its programs can be dropped from memory and read again,
+# as on a real machine, and take none of a small guest's memory.
+set -euo pipefail
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+# shellcheck source=tests/lib/cleanup.sh
+. "$here/../lib/cleanup.sh"
+
+# What a guest always has.  The first two of each list are found in the build.
+BUILT=(daemon/main/zswapd ctl/zswapctl tests/system/pageload tests/system/slots)
+PROGRAMS=(bash blkid flock losetup mkswap setpriv swapoff swapon)
+# Loaded before the root is there; loaded before SCRIPT starts; there for SCRIPT to load.
+EARLY_MODULES='virtio_blk crc32c_generic ext4'
+BOOT_MODULES='9p 9pnet_virtio nvme loop fuse ublk_drv'
+OTHER_MODULES='zram zstd'
+# What the kernel says when something is wrong.
+COMPLAINTS='BUG:|WARNING:|Oops|Kernel panic|blocked for more than|Out of memory|oom-kill:|oom_reaper'
+COMPLAINTS+='|page allocation failure|general protection|segfault at|traps:|rcu.*(stall|starved)|soft lockup'
+COMPLAINTS+='|I/O error|Read-error on swap-device|Write-error on swap-device|Bad swap|bad_page|Bad page'
+
+usage()
+{
+	sed -n '3,42s/^# \?//p' "$0"
+	exit 2
+}
+
+option()
+{
+	case $1 in
+	--build) build=$2 ;;
+	--kernel) kernel=$2 ;;
+	--memory) memory=$2 ;;
+	--cpus) cpus=$2 ;;
+	--limit) limit=$2 ;;
+	--drive) drives+=("$2") ;;
+	--poll-queues) poll_queues=$2 ;;
+	--no-load) no_load+=("$2") ;;
+	--program) programs+=("$2") ;;
+	--file) files+=("$2") ;;
+	--append) append+=" $2" ;;
+	--expect) expect+="|$2" ;;
+	--output) output=$2 ;;
+	*) return 1 ;;
+	esac
+}
+
+build=${ZSWAPD_BUILD:-$top/build} kernel=${ZSWAPD_GUEST_KERNEL:-6.12.*} accel=${ZSWAPD_GUEST_ACCEL:-tcg}
+memory=512 cpus=2 limit=120 poll_queues=0 append='' expect='' output='' keep=
+drives=() no_load=() programs=() files=()
+
+given=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--keep) keep=1 ;;
+	--kvm) accel=kvm ;;
+	--help) usage ;;
+	--*)
+		[ $# -ge 2 ] || usage
+		given+=("$1" "$2")
+		shift
+		;;
+	*) break ;;
+	esac
+	shift
+done
+[ $# -ge 1 ] || usage
+script=$1
+shift
+[ -f "$script" ] || die "there is no script $script"
+while read -r -a line; do
+	for ((i = 0; i < ${#line[@]}; i += 2)); do
+		option "${line[i]}" "${line[i + 1]-}" || die "$script: unknown option ${line[i]}"
+	done
+done < <(sed -n 's/^# guest: //p' "$script")
+for ((i = 0; i < ${#given[@]}; i += 2)); do
+	option "${given[i]}" "${given[i + 1]}" || die "unknown option ${given[i]}"
+done
+
+name=$(basename "$script" .sh)
+for program in qemu-system-x86_64 busybox mke2fs cpio xz; do
+	command -v $program >/dev/null || {
+		echo "skipped: $program is not installed"
+		exit 77
+	}
+done
+if [ -n "$output" ]; then
+	keep=1
+	mkdir -p "$output"
+else
+	output=$(mktemp -d "${TMPDIR:-/var/tmp}/zswapd-guest-$name-XXXXXX")
+fi
+output=$(realpath "$output")
+work=$output/work
+cleanup_push finish
+rm -rf "$work" "$output/results" "$output/share"
+mkdir -p "$work/root" "$work/early" "$output/results" "$output/files"
+
+finish()
+{
+	rm -rf "$work" "$output/files"
+	[ -n "$keep" ] || rm -rf "$output"
+}
+
+status=0
+kernel_dir=$("$here/kernel.sh" "$kernel") || status=$?
+if [ $status -eq 77 ]; then
+	echo "skipped: no kernel $kernel in the cache and no network to get one"
+	exit 77
+elif [ $status -ne 0 ]; then
+	die "no kernel"
+fi
+release=${kernel_dir##*/}
+modules=$kernel_dir/lib/modules/$release
+
+# --- the root file system --------------------------------------------------------------------------
+
+root=$work/root
+
+# A program and what it is linked with, under the paths they have here.
+add_program()
+{
+	local lib
+	cp -L "$1" "$root/usr/bin/"
+	# ldd fails for what is linked statically.
+	while read -r lib; do
+		[ ! -e "$root$lib" ] || continue
+		mkdir -p "$root${lib%/*}"
+		cp -L "$lib" "$root$lib"
+	done < <(ldd "$1" 2>/dev/null | sed -n 's/^\(.* => \)\?[[:space:]]*\(\/[^ ]*\) (0x.*/\2/p')
+}
+
+# The modules that NAME needs, itself last, as paths below $modules; nothing if it is built in.
+module_paths()
+{
+	local found
+	found=$(awk -v want="/$1.ko" '
+		{ path = $1; sub(/:$/, "", path) }
+		index(path, want) && substr(path, index(path, want)) ~ /\.ko(\.[a-z]+)?$/ {
+			for (i = NF; i > 1; i--) print $i
+			print path
+			exit
+		}' "$modules/modules.dep")
+	[ -n "$found" ] || grep -q "/${1//_/[_-]}\.ko$" "$modules/modules.builtin" || return 1
+	echo "$found"
+}
+
+# add_modules DIR NAME...: unpacked into DIR, with DIR/NAME.order for each that this kernel has.
+add_modules()
+{
+	local dir=$1 module path file
+	shift
+	mkdir -p "$dir"
+	for module in "$@"; do
+		module_paths "$module" >"$work/paths" || continue
+		: >"$dir/$module.order"
+		while read -r path; do
+			[ -n "$path" ] || continue
+			file=$(basename "${path%%.ko*}").ko
+			echo "$file" >>"$dir/$module.order"
+			[ ! -e "$dir/$file" ] || continue
+			case $path in
+			*.xz) xz -dc "$modules/$path" >"$dir/$file" ;;
+			*.zst) zstd -qdc "$modules/$path" >"$dir/$file" ;;
+			*) cp "$modules/$path" "$dir/$file" ;;
+			esac
+		done <"$work/paths"
+	done
+}
+
+make_root()
+{
+	local dir program
+	mkdir -p "$root"/{usr/bin,usr/sbin,usr/lib,usr/lib64,dev,proc,sys,run,tmp,var/tmp,etc,mnt,root,share}
+	for dir in bin sbin lib lib64; do
+		ln -s usr/$dir "$root/$dir"
+	done
+	ln -s share/results "$root/results"
+	ln -s share/files "$root/files"
+	echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
+	echo 'root:x:0:' >"$root/etc/group"
+	for program in "${BUILT[@]}"; do
+		[ -x "$build/$program" ] || die "$build has no $program: build it first (--build DIR)"
+		add_program "$build/$program"
+	done
+	for program in "${PROGRAMS[@]}" ${programs[@]+"${programs[@]}"}; do
+		add_program "$(command -v "$program" || die "there is no program $program")"
+	done
+	cp -L "$(command -v busybox)" "$root/usr/bin/busybox"
+	# Takes no name that is there already.
+	busybox --list | (cd "$root/usr/bin" && while read -r program; do
+		[ -e "$program" ] || ln -s busybox "$program"
+	done)
+	mkdir -p "$root/zswapd/tests"
+	cp -r "$here" "$here/../lib" "$root/zswapd/tests/"
+	cp "$script" "$root/zswapd/tests/guest/$name.sh"
+	# shellcheck disable=SC2086
+	add_modules "$root/lib/modules" $BOOT_MODULES $OTHER_MODULES
+	{
+		printf 'GUEST_LIMIT=%q\nGUEST_POLL_QUEUES=%q\nGUEST_DRIVES=%q\n' "$limit" "$poll_queues" "${#drives[@]}"
+		printf 'GUEST_COMMAND=(/zswapd/tests/guest/%q' "$name.sh"
+		[ $# -eq 0 ] || printf ' %q' "$@"
+		printf ')\nGUEST_LOAD=('
+		for program in $BOOT_MODULES; do
+			[[ " ${no_load[*]-} " == *" $program "* ]] || printf ' %q' "$program"
+		done
+		printf ')\n'
+	} >"$root/etc/guest.conf"
+	mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -b 4096 -m 0 -d "$root" "$work/root.img" \
+		$(($(du -sk "$root" | cut -f 1) * 11 / 10 + 4096))k >"$work/mke2fs.log" || die "mke2fs: $(cat "$work/mke2fs.log")"
+}
+
+make_initramfs()
+{
+	mkdir -p "$work/early"/{bin,dev,proc,sys,root}
+	cp -L "$(command -v busybox)" "$work/early/bin/busybox"
+	cp "$here/initramfs.sh" "$work/early/init"
+	chmod +x "$work/early/init"
+	# shellcheck disable=SC2086
+	add_modules "$work/early/modules" $EARLY_MODULES
+	# shellcheck disable=SC2086
+	(cd "$work/early/modules" && for module in $EARLY_MODULES; do cat "$module.order"; done) |
+		awk '!seen[$0]++' >"$work/early/modules/order"
+	(cd "$work/early" && find . | cpio -o -H newc --quiet) >"$work/initramfs"
+}
+
+# --- the machine ------------------------------------------------------------------------------------
+
+# Sets qemu_drives.
+make_drives()
+{
+	local i key value spec image
+	qemu_drives=()
+	for ((i = 0; i < ${#drives[@]}; i++)); do
+		IFS=, read -r -a spec <<<"${drives[i]}"
+		image=$work/nvme$i.img
+		truncate -s "${spec[0]}" "$image"
+		image="file=$image,format=raw,if=none,id=nvme$i,cache=unsafe,discard=unmap"
+		for value in "${spec[@]:1}"; do
+			key=${value%%=*}
+			case $key in
+			iops) value=throttling.iops-total=${value#*=} ;;
+			bps) value=throttling.bps-total=${value#*=} ;;
+			esac
+			image+=,$value
+		done
+		qemu_drives+=(-drive "$image" -device "nvme,drive=nvme$i,serial=drive$i")
+	done
+}
+
+launch()
+{
+	local cpu=max accelerator=tcg,thread=multi
+	if [ "$accel" = kvm ]; then
+		cpu=host accelerator=kvm
+	fi
+	# The kernel ends a machine of which nobody would look after the rest.
+	setpriv --pdeathsig KILL -- qemu-system-x86_64 -nodefaults -no-user-config -display none \
+		-machine q35,vmport=off,usb=off -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "${memory}M" \
+		-kernel "$kernel_dir/boot/vmlinuz-$release" -initrd "$work/initramfs" \
+		-append "console=ttyS0 ignore_loglevel panic=-1 oops=panic mitigations=off random.trust_cpu=on$append" \
+		-no-reboot -nic none \
+		-chardev "file,id=console,path=$output/console.log" -serial chardev:console \
+		-chardev "stdio,id=output,signal=off,logfile=$output/output" -serial chardev:output \
+		-drive "file=$work/root.img,format=raw,if=none,id=root,readonly=on" \
+		-device virtio-blk-pci,drive=root \
+		-fsdev "local,id=share,path=$output,security_model=none,multidevs=remap" \
+		-device virtio-9p-pci,fsdev=share,mount_tag=share \
+		"${qemu_drives[@]}" </dev/null 2>"$output/qemu.log" &
+	qemu=$!
+	cleanup_pid $qemu
+}
+
+# --- the verdict ------------------------------------------------------------------------------------
+
+failed()
+{
+	keep=1
+	note "FAILED: $*"
+	note "--- the end of the guest's console"
+	tail -n 30 "$output/console.log" >&2 || true
+	[ ! -s "$output/qemu.log" ] || cat "$output/qemu.log" >&2
+	note "console.log, output and results are in $output"
+}
+
+complaints()
+{
+	local allowed
+	allowed=$(cat "$output/results/.expect" 2>/dev/null | tr '\n' '|')
+	allowed=$(sed 's/^|*//; s/||*/|/g; s/|$//' <<<"$expect|$allowed")
+	grep -aE "$COMPLAINTS" "$output/console.log" | { [ -n "$allowed" ] && grep -vE "$allowed" || cat; } || true
+}
+
+judge()
+{
+	local found
+	if [ -n "$timed_out" ]; then
+		failed "$name ran into its limit of $limit s"
+		exit 124
+	elif grep -aq 'Kernel panic' "$output/console.log"; then
+		failed "$name: the guest panicked: $(grep -a 'Kernel panic' "$output/console.log" | head -n 1)"
+		exit 125
+	elif ! read -r status <"$output/results/.status"; then
+		failed "$name: the guest ended without a result"
+		exit 125
+	elif [ "$status" -eq 77 ]; then
+		exit 77
+	elif [ "$status" -ne 0 ]; then
+		failed "$name ended with status $status"
+		exit "$status"
+	fi
+	found=$(complaints)
+	if [ -n "$found" ]; then
+		failed "$name: the kernel complained: $found"
+		exit 126
+	fi
+}
+
+make_root "$@"
+make_initramfs
+make_drives
+began=$EPOCHREALTIME
+launch
+timed_out=
+wait_for "has_ended $qemu" "$limit" || timed_out=1
+CLEANUP_TERM_SECONDS=2 undo_pid $qemu
+awk -v a="$began" -v b="$EPOCHREALTIME" -v n="$name" -v k="$release" \
+	'BEGIN { printf "guest: %s on %s, %.1f s\n", n, k, b - a }'
+judge
