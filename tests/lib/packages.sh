@@ -15,12 +15,14 @@ packages_build()
 		libxxhash-dev libzstd-dev
 }
 
-# Beside the tools themselves: what the corpus runs (sqlite3, perl, xz) and what the store's tests
-# format (e2fsprogs, btrfs-progs).
+# Beside the tools themselves: what the corpus runs (sqlite3, perl, xz), what the store's tests
+# format (e2fsprogs, btrfs-progs), and what the guests are made of (qemu, busybox, cpio, kmod, the
+# archive's keys).
 packages_test()
 {
-	printf '%s\n' btrfs-progs clang clang-format e2fsprogs fio libclang-rt-14-dev libcmocka-dev \
-		llvm-14 mount perl procps python3-minimal sqlite3 util-linux xz-utils
+	printf '%s\n' btrfs-progs busybox-static clang clang-format cpio debian-archive-keyring e2fsprogs \
+		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 mount perl procps python3-minimal \
+		qemu-system-x86 sqlite3 util-linux xz-utils
 }
 
 packages_try()
