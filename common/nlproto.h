@@ -85,7 +85,7 @@ enum nlproto_cmd {
 	NLPROTO_CMD_COMPACT = 7,    /* W, starts a job: sparse segments are emptied into others */
 	NLPROTO_CMD_CHECK = 8,	    /* W, starts a job: every page is read and verified */
 	NLPROTO_CMD_JOB = 9,	    /* R, the job under way, or the last one */
-	NLPROTO_CMD_RELOAD = 10,    /* W, what differs from before: a TEXT a line, in parts */
+	NLPROTO_CMD_RELOAD = 10,    /* W, a line for each option that differs, in parts */
 	NLPROTO_CMD_SUBSCRIBE = 11, /* R, events to the asker's port for SECONDS */
 	NLPROTO_CMD_EVENT = 12,	    /* sent by the daemon only */
 	NLPROTO_CMD_CANCEL = 13,    /* W, ends the job under way */
@@ -116,16 +116,18 @@ enum nlproto_attr {
 	NLPROTO_A_EVENT_SEQ = 19, /* u64; EVENT: its number; SUBSCRIBE: that of the last event */
 	NLPROTO_A_TIME = 20,	  /* u64: CLOCK_REALTIME in ns; EVENT */
 	NLPROTO_A_COUNT = 21,	  /* u64: how many since the last event of the kind; EVENT */
-	NLPROTO_A_TEXT = 22,	  /* string, a line for people; SET, RELOAD, EVENT */
-	NLPROTO_A_MAX = NLPROTO_A_TEXT,
+	NLPROTO_A_TEXT = 22,	  /* string, a line for people; EVENT */
+	NLPROTO_A_LINES = 23,	  /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */
+	NLPROTO_A_MAX = NLPROTO_A_LINES,
 };
 
-/* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS and _OPTIONS. */
+/* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS, _OPTIONS and _LINES. */
 enum nlproto_list {
 	NLPROTO_L_UNSPEC,
 	NLPROTO_L_COUNTER = 1,	 /* nested: enum nlproto_counter_attr */
 	NLPROTO_L_HISTOGRAM = 2, /* nested: enum nlproto_histogram_attr */
 	NLPROTO_L_OPTION = 3,	 /* nested: enum nlproto_option_attr */
+	NLPROTO_L_LINE = 4,	 /* string, a line for people */
 };
 
 enum nlproto_counter_attr {

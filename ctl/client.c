@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "ctl/client.h"
 #include "common/util.h"
+#include "ctl/client_impl.h"
+#include "ctl/datagram.h"
 
 #include <errno.h>
 #include <netlink/attr.h>
@@ -16,13 +18,6 @@
 
 /* Room for a whole answer, since the daemon drops what does not fit. */
 #define RCVBUF_BYTES ((int)KIB(208))
-
-struct ctl_client {
-	struct nl_sock *sk;
-	uint32_t port;
-	uid_t uid;
-	uint32_t seq;
-};
 
 int ctl_client_new(struct ctl_client **ret, uint32_t port, uid_t uid)
 {
@@ -62,102 +57,80 @@ void ctl_client_free(struct ctl_client *c)
 	free(c);
 }
 
-static int send_request(struct ctl_client *c, const struct ctl_reply *r)
+/* -EINVAL: longer than the protocol has room for. */
+static int put_text(struct nl_msg *msg, int attr, const char *text, size_t max)
+{
+	if (!text || !text[0])
+		return 0;
+	return strlen(text) < max && nla_put_string(msg, attr, text) == 0 ? 0 : -EINVAL;
+}
+
+static int put_request(struct nl_msg *msg, const struct ctl_request *rq)
+{
+	/* An empty value is one that was given, and for the daemon to judge. */
+	bool empty_value = rq->value && !rq->value[0];
+	int r = put_text(msg, NLPROTO_A_DEVICE, rq->device, NLPROTO_NAME_MAX);
+
+	if (r == 0)
+		r = put_text(msg, NLPROTO_A_KEY, rq->key, NLPROTO_NAME_MAX);
+	if (r == 0)
+		r = put_text(msg, NLPROTO_A_VALUE, rq->value, NLPROTO_TEXT_MAX);
+	if (r == 0 && empty_value)
+		r = nla_put_string(msg, NLPROTO_A_VALUE, "");
+	if (r == 0 && rq->bytes.known)
+		r = nla_put_u64(msg, NLPROTO_A_BYTES, rq->bytes.v);
+	if (r == 0 && rq->seconds.known)
+		r = nla_put_u32(msg, NLPROTO_A_SECONDS,
+				(uint32_t)min_u64(rq->seconds.v, UINT32_MAX));
+	return r < 0 ? -EINVAL : 0;
+}
+
+int ctl_client_send(struct ctl_client *c, const struct ctl_request *rq, struct ctl_reply *r)
 {
 	struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_pid = c->port};
 	struct nl_msg *msg = nlmsg_alloc_size(NLPROTO_REQUEST_MAX);
 	struct nlproto_hdr *hdr;
 	struct nlmsghdr *nlh;
-	int err = 0;
+	int err;
 
+	memset(r, 0, sizeof(*r));
+	r->cmd = (uint8_t)rq->cmd;
+	r->seq = ++c->seq ? c->seq : ++c->seq; /* 0 is the events' */
 	if (!msg)
 		return -ENOMEM;
 	nlh = nlmsg_put(msg, nl_socket_get_local_port(c->sk), r->seq, NLPROTO_MSG_TYPE,
 			sizeof(*hdr), NLM_F_REQUEST);
 	z_assert(nlh);
 	hdr = nlmsg_data(nlh);
-	*hdr = (struct nlproto_hdr){.cmd = r->cmd, .version = NLPROTO_VERSION};
-	if (r->want_device[0])
-		z_assert(nla_put_string(msg, NLPROTO_A_DEVICE, r->want_device) == 0);
-	if (sendto(nl_socket_get_fd(c->sk), nlh, nlh->nlmsg_len, MSG_NOSIGNAL,
-		   (struct sockaddr *)&to, sizeof(to)) < 0)
+	*hdr = (struct nlproto_hdr){.cmd = (uint8_t)rq->cmd, .version = NLPROTO_VERSION};
+	err = put_request(msg, rq);
+	if (err == 0 && sendto(nl_socket_get_fd(c->sk), nlh, nlh->nlmsg_len, MSG_NOSIGNAL,
+			       (struct sockaddr *)&to, sizeof(to)) < 0)
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if (err == 0 && rq->device)
+		strcpy(r->want_device, rq->device);
 	nlmsg_free(msg);
 	return err;
-}
-
-static bool creds_uid(struct msghdr *mh, uid_t *ret)
-{
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
-		struct ucred uc;
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_CREDENTIALS ||
-		    cm->cmsg_len < CMSG_LEN(sizeof(uc)))
-			continue;
-		memcpy(&uc, CMSG_DATA(cm), sizeof(uc));
-		*ret = uc.uid;
-		return true;
-	}
-	return false;
 }
 
 /* One datagram: an enum ctl_take or a negative errno. */
 static int receive_one(struct ctl_client *c, struct ctl_reply *r)
 {
-	union {
-		struct nlmsghdr align;
-		char bytes[KIB(8)];
-	} buf;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
-	struct sockaddr_nl from = {0};
-	struct iovec iov = {buf.bytes, sizeof(buf.bytes)};
-	struct msghdr mh = {
-		.msg_name = &from,
-		.msg_namelen = sizeof(from),
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
-	uid_t uid = (uid_t)-1;
-	ssize_t n;
+	struct ctl_datagram d;
+	int err = ctl_receive(nl_socket_get_fd(c->sk), c->port, c->uid, &d, r->error_text);
 
-	n = recvmsg(nl_socket_get_fd(c->sk), &mh, MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? CTL_TAKE_MORE : -errno;
-	if (mh.msg_namelen != sizeof(from) || from.nl_pid != c->port || from.nl_groups)
-		return CTL_TAKE_MORE;
-	if (!creds_uid(&mh, &uid) || uid != c->uid) {
-		snprintf(r->error_text, sizeof(r->error_text),
-			 "netlink port %u is held by a process of uid %u, not by zswapd", c->port,
-			 uid);
-		return -EPERM;
-	}
-	if (mh.msg_flags & MSG_TRUNC) {
-		snprintf(r->error_text, sizeof(r->error_text), "message longer than %zu bytes",
-			 sizeof(buf.bytes));
-		return -EPROTO;
-	}
-	return ctl_reply_take(r, buf.bytes, (size_t)n);
+	if (err <= 0)
+		return err < 0 ? err : CTL_TAKE_MORE;
+	return d.group ? CTL_TAKE_MORE : ctl_reply_take(r, d.bytes, d.len);
 }
 
-int ctl_client_ask(struct ctl_client *c, enum nlproto_cmd cmd, const char *device,
-		   struct ctl_reply *r)
+int ctl_client_request(struct ctl_client *c, const struct ctl_request *rq, struct ctl_reply *r)
 {
 	struct pollfd pfd = {.fd = nl_socket_get_fd(c->sk), .events = POLLIN};
 	uint64_t deadline = now_ns() + CTL_TIMEOUT_MS * 1000000ull, now;
 	int err;
 
-	memset(r, 0, sizeof(*r));
-	if (strlen(device) >= sizeof(r->want_device))
-		return -EINVAL;
-	strcpy(r->want_device, device);
-	r->cmd = cmd;
-	r->seq = ++c->seq;
-	err = send_request(c, r);
+	err = ctl_client_send(c, rq, r);
 	if (err < 0)
 		return err;
 	while ((now = now_ns()) < deadline) {
@@ -176,4 +149,12 @@ int ctl_client_ask(struct ctl_client *c, enum nlproto_cmd cmd, const char *devic
 			return 1;
 	}
 	return -ETIMEDOUT;
+}
+
+int ctl_client_ask(struct ctl_client *c, enum nlproto_cmd cmd, const char *device,
+		   struct ctl_reply *r)
+{
+	struct ctl_request rq = {.cmd = cmd, .device = device};
+
+	return ctl_client_request(c, &rq, r);
 }

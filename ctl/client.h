@@ -22,8 +22,18 @@ struct ctl_client;
 int ctl_client_new(struct ctl_client **ret, uint32_t port, uid_t uid);
 void ctl_client_free(struct ctl_client *c);
 
+/* What to send.  Fields that the command does not take stay NULL and not known. */
+struct ctl_request {
+	enum nlproto_cmd cmd;
+	const char *device;	/* NULL or empty: whatever this port serves */
+	const char *key;	/* GET (NULL: all options), SET */
+	const char *value;	/* SET */
+	struct ctl_num bytes;	/* WRITEBACK; not known: all */
+	struct ctl_num seconds; /* SUBSCRIBE; not known: NLPROTO_SUBSCRIBE_SECONDS */
+};
+
 /*
- * Sends @cmd and collects the answer.  @device may be empty: whatever this port serves.
+ * Sends @rq and collects the answer.
  *
  *  0              answered, in @r
  *  1              the daemon refused; @r->error and @r->error_text say why
@@ -31,8 +41,12 @@ void ctl_client_free(struct ctl_client *c);
  *  -ETIMEDOUT     no answer, or not all of it, within CTL_TIMEOUT_MS
  *  -EPERM         the port is held by another uid; @r->error_text says so
  *  -EPROTO        not understood; @r->error_text says why
+ *  -EINVAL        a text of @rq is longer than a request can carry
  *  other negative errnos of the socket
  */
+int ctl_client_request(struct ctl_client *c, const struct ctl_request *rq, struct ctl_reply *r);
+
+/* The same for commands that need nothing but a device, which may be empty. */
 int ctl_client_ask(struct ctl_client *c, enum nlproto_cmd cmd, const char *device,
 		   struct ctl_reply *r);
 

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Messages of an answer, each checked from the outside in.  What is wrong with the frame, or is no
+ * answer to what was asked, ends it; what is wrong with one field costs only that field.
+ */
 #include "ctl/reply.h"
+#include "common/util.h"
+#include "ctl/attr.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -8,59 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/*
- * No policies here: they refuse a message as a whole, and a daemon of another version may have
- * widened one field.  Each reader below checks its own attribute's length instead.
- */
-static struct ctl_num get_num(struct nlattr *a)
-{
-	struct ctl_num n = {0};
-	uint64_t v64;
-	uint32_t v32;
-
-	if (!a)
-		return n;
-	n.known = true;
-	switch (nla_len(a)) {
-	case 1:
-		n.v = *(const uint8_t *)nla_data(a);
-		break;
-	case 4:
-		memcpy(&v32, nla_data(a), sizeof(v32));
-		n.v = v32;
-		break;
-	case 8:
-		memcpy(&v64, nla_data(a), sizeof(v64)); /* attributes are aligned to 4 only */
-		n.v = v64;
-		break;
-	default:
-		n.known = false;
-	}
-	return n;
-}
-
-/* False if there is no string of at most @size - 1 bytes; @ret is then untouched. */
-static bool get_string(struct nlattr *a, char *ret, size_t size)
-{
-	size_t len, n;
-
-	if (!a)
-		return false;
-	len = (size_t)nla_len(a);
-	n = strnlen(nla_data(a), len);
-	if (n >= size)
-		return false;
-	memcpy(ret, nla_data(a), n);
-	ret[n] = '\0';
-	return true;
-}
-
-static void get_text(struct nlattr *a, struct ctl_text *ret)
-{
-	if (get_string(a, ret->s, sizeof(ret->s)))
-		ret->known = true;
-}
 
 __attribute__((format(printf, 2, 3))) static int broken(struct ctl_reply *r, const char *fmt, ...)
 {
@@ -72,25 +25,14 @@ __attribute__((format(printf, 2, 3))) static int broken(struct ctl_reply *r, con
 	return -EPROTO;
 }
 
-/* Names become JSON keys and metric names, so only what all of these allow is taken. */
-static bool metric_name_ok(const char *s)
-{
-	if (!*s || (*s >= '0' && *s <= '9'))
-		return false;
-	for (; *s; s++)
-		if (!(*s >= 'a' && *s <= 'z') && !(*s >= '0' && *s <= '9') && *s != '_')
-			return false;
-	return true;
-}
-
 static void take_counter(struct ctl_stats *st, struct nlattr *nest)
 {
 	struct nlattr *a[NLPROTO_C_MAX + 1] = {0};
 	struct ctl_counter c = {0};
 
 	if (nla_parse_nested(a, NLPROTO_C_MAX, nest, NULL) < 0 ||
-	    !get_string(a[NLPROTO_C_NAME], c.name, sizeof(c.name)) || !metric_name_ok(c.name) ||
-	    st->n == CTL_COUNTERS_MAX) {
+	    !ctl_attr_string(a[NLPROTO_C_NAME], c.name, sizeof(c.name)) ||
+	    !ctl_metric_name_ok(c.name) || st->n == CTL_COUNTERS_MAX) {
 		st->unreadable++;
 		return;
 	}
@@ -100,34 +42,96 @@ static void take_counter(struct ctl_stats *st, struct nlattr *nest)
 			st->unreadable++;
 			return;
 		}
-	c.kind = get_num(a[NLPROTO_C_KIND]);
-	c.unit = get_num(a[NLPROTO_C_UNIT]);
-	c.value = get_num(a[NLPROTO_C_VALUE]);
+	c.kind = ctl_attr_num(a[NLPROTO_C_KIND]);
+	c.unit = ctl_attr_num(a[NLPROTO_C_UNIT]);
+	c.value = ctl_attr_num(a[NLPROTO_C_VALUE]);
 	if (!c.value.known)
 		st->unreadable++;
 	st->c[st->n++] = c;
 }
 
-static void take_counters(struct ctl_stats *st, struct nlattr *list)
+static void take_option(struct ctl_options *os, struct nlattr *nest)
+{
+	struct nlattr *a[NLPROTO_O_MAX + 1] = {0};
+	struct ctl_option o = {0};
+
+	if (nla_parse_nested(a, NLPROTO_O_MAX, nest, NULL) < 0 ||
+	    !ctl_attr_string(a[NLPROTO_O_KEY], o.key, sizeof(o.key)) || !nlproto_name_ok(o.key) ||
+	    os->n == CTL_OPTIONS_MAX || ctl_options_get(os, o.key)) {
+		os->unreadable++;
+		return;
+	}
+	ctl_attr_text(a[NLPROTO_O_VALUE], &o.value);
+	ctl_attr_text(a[NLPROTO_O_DEFAULT], &o.def);
+	ctl_attr_text(a[NLPROTO_O_ORIGIN], &o.origin);
+	ctl_attr_text(a[NLPROTO_O_TEXT], &o.text);
+	ctl_attr_text(a[NLPROTO_O_RANGE], &o.range);
+	o.live = ctl_attr_num(a[NLPROTO_O_LIVE]);
+	os->o[os->n++] = o;
+}
+
+static void take_line(struct ctl_lines *l, struct nlattr *a)
+{
+	if (l->n == CTL_LINES_MAX || !ctl_attr_string(a, l->line[l->n], sizeof(l->line[0])))
+		l->unreadable++;
+	else
+		l->n++;
+}
+
+/* The members of one of the lists, each of which may be missing. */
+static void take_list(struct ctl_reply *r, struct nlattr *list)
 {
 	struct nlattr *a;
 	int rem;
 
 	if (!list)
 		return;
-	nla_for_each_nested(a, list, rem) if (nla_type(a) == NLPROTO_L_COUNTER) take_counter(st, a);
+	nla_for_each_nested(a, list, rem)
+	{
+		switch (nla_type(a)) {
+		case NLPROTO_L_COUNTER:
+			take_counter(&r->stats, a);
+			break;
+		case NLPROTO_L_HISTOGRAM:
+			ctl_take_histogram(&r->stats, a);
+			break;
+		case NLPROTO_L_OPTION:
+			take_option(&r->options, a);
+			break;
+		case NLPROTO_L_LINE:
+			take_line(&r->lines, a);
+			break;
+		}
+	}
 }
 
 static void take_status(struct ctl_status *st, struct nlattr **a)
 {
-	get_text(a[NLPROTO_A_DAEMON_VERSION], &st->daemon_version);
-	get_text(a[NLPROTO_A_PATH], &st->path);
-	get_text(a[NLPROTO_A_TRANSPORT], &st->transport);
-	get_text(a[NLPROTO_A_LAST_ERROR], &st->last_error);
-	st->protocol = get_num(a[NLPROTO_A_PROTOCOL]);
-	st->pid = get_num(a[NLPROTO_A_PID]);
-	st->state = get_num(a[NLPROTO_A_STATE]);
-	st->health = get_num(a[NLPROTO_A_HEALTH]);
+	ctl_attr_text(a[NLPROTO_A_DAEMON_VERSION], &st->daemon_version);
+	ctl_attr_text(a[NLPROTO_A_PATH], &st->path);
+	ctl_attr_text(a[NLPROTO_A_TRANSPORT], &st->transport);
+	ctl_attr_text(a[NLPROTO_A_LAST_ERROR], &st->last_error);
+	st->protocol = ctl_attr_num(a[NLPROTO_A_PROTOCOL]);
+	st->pid = ctl_attr_num(a[NLPROTO_A_PID]);
+	st->state = ctl_attr_num(a[NLPROTO_A_STATE]);
+	st->health = ctl_attr_num(a[NLPROTO_A_HEALTH]);
+}
+
+/* Whatever there is of what the commands answer; none of it depends on which command it was. */
+static void take_attrs(struct ctl_reply *r, struct nlattr **a)
+{
+	static const int lists[] = {NLPROTO_A_COUNTERS, NLPROTO_A_HISTOGRAMS, NLPROTO_A_OPTIONS,
+				    NLPROTO_A_LINES};
+
+	if (r->cmd == NLPROTO_CMD_VERSION || r->cmd == NLPROTO_CMD_STATUS)
+		take_status(&r->status, a);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		take_list(r, a[lists[i]]);
+	ctl_attr_job(a[NLPROTO_A_JOB], &r->job);
+	if (r->cmd == NLPROTO_CMD_SUBSCRIBE) {
+		r->seconds = ctl_attr_num(a[NLPROTO_A_SECONDS]);
+		r->event_seq = ctl_attr_num(a[NLPROTO_A_EVENT_SEQ]);
+	}
 }
 
 static int take_error(struct ctl_reply *r, struct nlmsghdr *nlh)
@@ -143,7 +147,7 @@ static int take_error(struct ctl_reply *r, struct nlmsghdr *nlh)
 	if (err->error >= 0)
 		return broken(r, "acknowledged instead of answered");
 	r->error = err->error;
-	if (!get_string(a[NLMSGERR_ATTR_MSG], r->error_text, sizeof(r->error_text)))
+	if (!ctl_attr_string(a[NLMSGERR_ATTR_MSG], r->error_text, sizeof(r->error_text)))
 		snprintf(r->error_text, sizeof(r->error_text), "error %u", 0u - (unsigned)r->error);
 	return CTL_TAKE_REFUSED;
 }
@@ -164,16 +168,17 @@ static int take_reply(struct ctl_reply *r, struct nlmsghdr *nlh)
 		return broken(r, "answer to command %u, asked was %u", hdr->cmd, r->cmd);
 	if (nlmsg_parse(nlh, sizeof(*hdr), a, NLPROTO_A_MAX, NULL) < 0)
 		return broken(r, "attributes cannot be read");
-	if (!get_string(a[NLPROTO_A_DEVICE], device, sizeof(device)) || !nlproto_name_ok(device))
+	if (!ctl_attr_string(a[NLPROTO_A_DEVICE], device, sizeof(device)) ||
+	    !nlproto_name_ok(device))
 		return broken(r, "the answer does not name its device");
 	if (r->want_device[0] && strcmp(device, r->want_device))
 		return broken(r, "this port serves device '%s'", device);
 	strcpy(r->device, device);
-	if (r->cmd == NLPROTO_CMD_STATS)
-		take_counters(&r->stats, a[NLPROTO_A_COUNTERS]);
-	else
-		take_status(&r->status, a);
-	return nlh->nlmsg_flags & NLM_F_MULTI ? CTL_TAKE_MORE : CTL_TAKE_DONE;
+	take_attrs(r, a);
+	if (nlh->nlmsg_flags & NLM_F_MULTI)
+		return CTL_TAKE_MORE;
+	ctl_finish_histograms(&r->stats);
+	return CTL_TAKE_DONE;
 }
 
 int ctl_reply_take(struct ctl_reply *r, const void *msg, size_t len)
@@ -186,6 +191,7 @@ int ctl_reply_take(struct ctl_reply *r, const void *msg, size_t len)
 		return CTL_TAKE_MORE;
 	switch (nlh->nlmsg_type) {
 	case NLMSG_DONE:
+		ctl_finish_histograms(&r->stats);
 		return CTL_TAKE_DONE;
 	case NLMSG_ERROR:
 		return take_error(r, nlh);
@@ -202,4 +208,12 @@ struct ctl_num ctl_stats_get(const struct ctl_stats *st, const char *name)
 		if (!strcmp(st->c[i].name, name))
 			return st->c[i].value;
 	return (struct ctl_num){0};
+}
+
+const struct ctl_option *ctl_options_get(const struct ctl_options *o, const char *key)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (!strcmp(o->o[i].key, key))
+			return &o->o[i];
+	return NULL;
 }

@@ -13,7 +13,11 @@
 
 #include "common/nlproto.h"
 
-#define CTL_COUNTERS_MAX 512
+#define CTL_COUNTERS_MAX   512
+#define CTL_HISTOGRAMS_MAX 16
+#define CTL_BUCKETS_MAX	   256
+#define CTL_OPTIONS_MAX	   64
+#define CTL_LINES_MAX	   64
 
 struct ctl_num {
 	bool known;
@@ -22,7 +26,7 @@ struct ctl_num {
 
 struct ctl_text {
 	bool known;
-	char s[NLPROTO_TEXT_MAX]; /* as sent: may hold any byte but NUL */
+	char s[NLPROTO_LINE_MAX]; /* as sent: may hold any byte but NUL */
 };
 
 struct ctl_counter {
@@ -32,11 +36,49 @@ struct ctl_counter {
 	struct ctl_num value;
 };
 
+/* Buckets ascend and do not overlap; empty ones are left out. */
+struct ctl_histogram {
+	char name[NLPROTO_NAME_MAX]; /* [a-z_][a-z0-9_]* */
+	struct ctl_num unit;	     /* enum nlproto_unit, of bounds and sum */
+	uint64_t count;		     /* the sum of the buckets' counts, counted here */
+	struct ctl_num sum;	     /* of the values */
+	size_t n;
+	struct nlproto_bucket b[CTL_BUCKETS_MAX];
+};
+
 struct ctl_stats {
 	size_t n;
-	size_t unreadable; /* counters without a usable name, left out, and known ones without value
-			    */
+	/*
+	 * Counters and histograms without a usable name, with broken buckets, or for which there is
+	 * no room: left out.  And counters that are there but without their value.
+	 */
+	size_t unreadable;
+	size_t nhistograms;
 	struct ctl_counter c[CTL_COUNTERS_MAX];
+	struct ctl_histogram h[CTL_HISTOGRAMS_MAX];
+};
+
+struct ctl_option {
+	char key[NLPROTO_NAME_MAX]; /* "section.key": letters, digits, '.', '-', '_' */
+	struct ctl_text value, def, origin, text, range;
+	struct ctl_num live; /* 1: changes at run time, 0: with a restart */
+};
+
+struct ctl_options {
+	size_t n;
+	size_t unreadable; /* without a usable key, left out */
+	struct ctl_option o[CTL_OPTIONS_MAX];
+};
+
+struct ctl_job {
+	bool known; /* the answer had one */
+	struct ctl_num id, kind, state, unit, done, total, found, error;
+};
+
+struct ctl_lines {
+	size_t n;
+	size_t unreadable; /* too long, or too many */
+	char line[CTL_LINES_MAX][NLPROTO_LINE_MAX];
 };
 
 struct ctl_status {
@@ -59,9 +101,27 @@ struct ctl_reply {
 	/* Filled in. */
 	char device[NLPROTO_NAME_MAX];
 	int error; /* negative errno */
-	char error_text[NLPROTO_TEXT_MAX];
-	struct ctl_status status;
-	struct ctl_stats stats;
+	char error_text[NLPROTO_LINE_MAX];
+	struct ctl_status status;   /* VERSION, STATUS */
+	struct ctl_stats stats;	    /* STATS */
+	struct ctl_options options; /* GET, SET */
+	struct ctl_job job;	    /* JOB, WRITEBACK, COMPACT, CHECK, CANCEL */
+	struct ctl_lines lines;	    /* SET: what changed; RELOAD: a line for each option */
+	struct ctl_num seconds;	    /* SUBSCRIBE: how long it holds; 0: there is none */
+	struct ctl_num event_seq;   /* SUBSCRIBE: number of the last event, 0: none so far */
+};
+
+/* What happened.  Fields that the kind does not have are not known. */
+struct ctl_event {
+	char device[NLPROTO_NAME_MAX];
+	struct ctl_num kind;  /* enum nlproto_event */
+	struct ctl_num seq;   /* from 1, without gaps, as long as the daemon lives */
+	struct ctl_num time;  /* CLOCK_REALTIME in ns */
+	struct ctl_num count; /* how many since the last event of this kind */
+	struct ctl_num state; /* STATE_CHANGED: enum nlproto_state */
+	struct ctl_text key;  /* CONFIG_CHANGED: "section.key" */
+	struct ctl_text text; /* a line for people */
+	struct ctl_job job;   /* JOB_FINISHED */
 };
 
 /*
@@ -71,7 +131,27 @@ struct ctl_reply {
  */
 int ctl_reply_take(struct ctl_reply *r, const void *msg, size_t len);
 
+/*
+ * Takes one datagram that came unasked.  1: an event of @want_device (empty: any).  0: something
+ * else.  -EPROTO: an event that cannot be read.  *ret is untouched but for 1.
+ */
+int ctl_event_take(struct ctl_event *ret, const char *want_device, const void *msg, size_t len);
+
 /* The counter's value; not known if it was not sent. */
 struct ctl_num ctl_stats_get(const struct ctl_stats *st, const char *name);
+
+/* NULL if it was not sent. */
+const struct ctl_histogram *ctl_stats_histogram(const struct ctl_stats *st, const char *name);
+const struct ctl_option *ctl_options_get(const struct ctl_options *o, const char *key);
+
+/*
+ * What was counted between the snapshots @before and @now of the same histogram.  False: they do
+ * not belong together (the daemon was restarted); *ret is then @now.  @ret may be neither of them.
+ */
+bool ctl_histogram_since(struct ctl_histogram *ret, const struct ctl_histogram *now,
+			 const struct ctl_histogram *before);
+
+/* The upper bound of the bucket in which the share @share (0 to 1) lies; not known of nothing. */
+struct ctl_num ctl_histogram_percentile(const struct ctl_histogram *h, double share);
 
 #endif

@@ -113,7 +113,7 @@ static void one_bad_counter_costs_itself(void **state)
 	memset(longest, 'a', sizeof(longest));
 	longest[NLPROTO_NAME_MAX] = '\0';
 	put_counter(msg, longest, 1);
-	nla_put_u32(msg, NLPROTO_L_COUNTER + 1, 1); /* of a later list: not ours to judge */
+	nla_put_u32(msg, NLPROTO_L_LINE + 1, 1); /* of a later list: not ours to judge */
 	put_counter(msg, "last", 2);
 	nla_nest_end(msg, list);
 
@@ -147,10 +147,10 @@ static void too_many_counters_are_counted(void **state)
 static void status_fields(void **state)
 {
 	struct nl_msg *msg = answer(NLPROTO_CMD_STATUS, 0, "dev");
-	char text[NLPROTO_TEXT_MAX + 1];
+	char text[NLPROTO_LINE_MAX + 1];
 
 	memset(text, 'x', sizeof(text));
-	text[NLPROTO_TEXT_MAX] = '\0';
+	text[NLPROTO_LINE_MAX] = '\0';
 	nla_put_string(msg, NLPROTO_A_PATH, text);    /* too long by one: unknown */
 	nla_put(msg, NLPROTO_A_TRANSPORT, 4, "fuse"); /* without NUL: still readable */
 	nla_put_u64(msg, NLPROTO_A_PID, 1ull << 40);  /* wider than today */
