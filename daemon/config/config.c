@@ -171,13 +171,6 @@ static int check_memory(const struct config *c, char *error)
 			 size_format(a, c->device_size), size_format(b, index));
 		return refuse(c, CONFIG_OPTION_device_size, reason, error);
 	}
-	if (!*c->store_path && c->device_size / RATIO_HOPED_FOR > c->memory_limit) {
-		snprintf(reason, sizeof(reason),
-			 "without a store, %s can't hold all of a %s device; raise limit, "
-			 "shrink the device or set [store] path",
-			 size_format(a, c->memory_limit), size_format(b, c->device_size));
-		doubt(c, CONFIG_OPTION_memory_limit, reason);
-	}
 	return 0;
 }
 
@@ -185,12 +178,7 @@ static int check_store(const struct config *c, char *error)
 {
 	char reason[CONFIG_REASON_MAX], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
 
-	if (c->store_size && !*c->store_path) {
-		doubt(c, CONFIG_OPTION_store_size,
-		      "has no effect, since there is no store; set [store] path or remove size");
-		return 0;
-	}
-	if (c->store_size && c->store_size < CONFIG_STORE_SIZE_MIN) {
+	if (*c->store_path && c->store_size && c->store_size < CONFIG_STORE_SIZE_MIN) {
 		snprintf(reason, sizeof(reason),
 			 "%s is too small; write at least %s, or 0 for a whole block device",
 			 size_format(a, c->store_size), size_format(b, CONFIG_STORE_SIZE_MIN));
@@ -199,7 +187,24 @@ static int check_store(const struct config *c, char *error)
 	return 0;
 }
 
-int config_validate(const struct config *c, char *ret_error)
+/* What is strange, but runs. */
+static void doubts(const struct config *c)
+{
+	char reason[CONFIG_REASON_MAX], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
+
+	if (!*c->store_path && c->device_size / RATIO_HOPED_FOR > c->memory_limit) {
+		snprintf(reason, sizeof(reason),
+			 "without a store, %s can't hold all of a %s device; raise limit, "
+			 "shrink the device or set [store] path",
+			 size_format(a, c->memory_limit), size_format(b, c->device_size));
+		doubt(c, CONFIG_OPTION_memory_limit, reason);
+	}
+	if (c->store_size && !*c->store_path)
+		doubt(c, CONFIG_OPTION_store_size,
+		      "has no effect, since there is no store; set [store] path or remove size");
+}
+
+int config_check(const struct config *c, char *ret_error)
 {
 	int r;
 
@@ -210,4 +215,13 @@ int config_validate(const struct config *c, char *ret_error)
 	if (r < 0)
 		return r;
 	return check_store(c, ret_error);
+}
+
+int config_validate(const struct config *c, char *ret_error)
+{
+	int r = config_check(c, ret_error);
+
+	if (r == 0)
+		doubts(c);
+	return r;
 }

@@ -61,6 +61,10 @@ enum config_option_id {
 /* Holds "reason; way out". */
 #define CONFIG_REASON_MAX 160
 
+/* Holds what config_range() and config_describe() say. */
+#define CONFIG_RANGE_MAX    112
+#define CONFIG_DESCRIBE_MAX (CONFIG_TEXT_MAX + 100)
+
 /* Holds any value as text. */
 #define CONFIG_TEXT_MAX (CONFIG_PATH_MAX + 1)
 
@@ -159,6 +163,9 @@ const struct config_option *config_find(const char *name);
  * Sets one option of @c from @text, as if it stood in a file, and its origin.  -EINVAL or -ERANGE:
  * @reason says what is wrong and what to write instead; @c is as before.  Logs nothing.
  */
+/* What it refuses, without its warnings. */
+int config_check(const struct config *c, char *ret_error);
+
 int config_set(struct config *c, enum config_option_id id, const char *text, const char *origin,
 	       char reason[static CONFIG_REASON_MAX]);
 
@@ -176,3 +183,10 @@ const char *config_value(const struct config *c, enum config_option_id id,
 			 char buf[static CONFIG_TEXT_MAX]);
 
 #endif
+/* What option @o may be, for people.  Returns @buf. */
+const char *config_range(const struct config_option *o, char buf[static CONFIG_RANGE_MAX]);
+
+/* config_value(), for a size with what it comes to: "67108864 (64.0 MiB, 0.8 % of RAM)". */
+const char *config_describe(const struct config *c, enum config_option_id id,
+			    char buf[static CONFIG_DESCRIBE_MAX]);
+

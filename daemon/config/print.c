@@ -12,37 +12,45 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void print_range(FILE *f, const struct config_option *o)
+static void size_range(const struct config_option *o, char *buf)
 {
 	char min[SIZE_TEXT_MAX], max[SIZE_TEXT_MAX];
+	int n;
 
+	n = snprintf(buf, CONFIG_RANGE_MAX, "bytes, K, M, G, T or %% of RAM");
+	if (o->min)
+		n += snprintf(buf + n, CONFIG_RANGE_MAX - (size_t)n, "; at least %s",
+			      size_format(min, (uint64_t)o->min));
+	if (o->max != INT64_MAX)
+		snprintf(buf + n, CONFIG_RANGE_MAX - (size_t)n, "%s at most %s", o->min ? "," : ";",
+			 size_format(max, (uint64_t)o->max));
+}
+
+const char *config_range(const struct config_option *o, char buf[static CONFIG_RANGE_MAX])
+{
 	switch (o->type) {
 	case CONFIG_TYPE_NAME:
-		fprintf(f, "%" PRId64 " to %" PRId64 " of a-z, 0-9, _ and -", o->min, o->max);
+		snprintf(buf, CONFIG_RANGE_MAX, "%" PRId64 " to %" PRId64 " of a-z, 0-9, _ and -",
+			 o->min, o->max);
 		break;
 	case CONFIG_TYPE_CHOICE:
-		fprintf(f, "One of %s", o->choices);
+		snprintf(buf, CONFIG_RANGE_MAX, "one of %s", o->choices);
 		break;
 	case CONFIG_TYPE_BOOL:
-		fputs("yes or no", f);
+		snprintf(buf, CONFIG_RANGE_MAX, "yes or no");
 		break;
 	case CONFIG_TYPE_INT:
-		fprintf(f, "%" PRId64 " to %" PRId64, o->min, o->max);
+		snprintf(buf, CONFIG_RANGE_MAX, "%" PRId64 " to %" PRId64, o->min, o->max);
 		break;
 	case CONFIG_TYPE_SIZE:
 	case CONFIG_TYPE_PAGED:
-		fputs("Bytes, K, M, G, T or % of RAM", f);
-		if (o->min)
-			fprintf(f, "; at least %s", size_format(min, (uint64_t)o->min));
-		if (o->max != INT64_MAX)
-			fprintf(f, ", at most %s", size_format(max, (uint64_t)o->max));
+		size_range(o, buf);
 		break;
 	case CONFIG_TYPE_PATH:
-		fputs("none or an absolute path", f);
+		snprintf(buf, CONFIG_RANGE_MAX, "none or an absolute path");
 		break;
 	}
-	fprintf(f, "; default %s; %s.", o->def,
-		o->live ? "can change at run time" : "changes with the next start");
+	return buf;
 }
 
 #define MEANING_MAX 96
@@ -67,24 +75,36 @@ static const char *meaning(char buf[static MEANING_MAX], const struct config *c,
 	return buf;
 }
 
-void config_log(const struct config *c)
+const char *config_describe(const struct config *c, enum config_option_id id,
+			    char buf[static CONFIG_DESCRIBE_MAX])
 {
 	char value[CONFIG_TEXT_MAX], text[MEANING_MAX];
+
+	config_value(c, id, value);
+	if (*meaning(text, c, &config_options[id]))
+		snprintf(buf, CONFIG_DESCRIBE_MAX, "%s (%s)", value, text);
+	else
+		snprintf(buf, CONFIG_DESCRIBE_MAX, "%s", value);
+	return buf;
+}
+
+void config_log(const struct config *c)
+{
+	char text[CONFIG_DESCRIBE_MAX];
 
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
 		const struct config_option *o = &config_options[id];
 
-		if (!strcmp(c->origin[id], "default"))
-			continue;
-		meaning(text, c, o);
-		log_info("%s: [%s] %s = %s%s%s%s", c->origin[id], o->section, o->key,
-			 config_value(c, id, value), *text ? " (" : "", text, *text ? ")" : "");
+		if (strcmp(c->origin[id], "default"))
+			log_info("%s: [%s] %s = %s", c->origin[id], o->section, o->key,
+				 config_describe(c, id, text));
 	}
 }
 
 int config_print(FILE *f, const struct config *c)
 {
-	char ram[SIZE_TEXT_MAX], value[CONFIG_TEXT_MAX], text[MEANING_MAX];
+	char ram[SIZE_TEXT_MAX], value[CONFIG_TEXT_MAX], range[CONFIG_RANGE_MAX];
+	char text[MEANING_MAX];
 	const char *section = "";
 
 	fprintf(f, "# zswapd's configuration as resolved on a machine with %s of RAM.\n",
@@ -97,9 +117,8 @@ int config_print(FILE *f, const struct config *c)
 		else
 			fputc('\n', f);
 		section = o->section;
-		fprintf(f, "# %s\n# ", o->text);
-		print_range(f, o);
-		fputc('\n', f);
+		fprintf(f, "# %s\n# Range: %s; default %s; %s.\n", o->text, config_range(o, range),
+			o->def, o->live ? "can change at run time" : "changes with the next start");
 		if (*meaning(text, c, o))
 			fprintf(f, "# Bytes: %s.\n", text);
 		fprintf(f, "# Set by %s.\n", c->origin[id]);

@@ -117,5 +117,5 @@ int main(int argc, char **argv)
 		puts("the configuration is right");
 		return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 	}
-	return worker_run(&config) < 0 ? EXIT_FAILED : EXIT_OK;
+	return worker_run(&config, &a.source) < 0 ? EXIT_FAILED : EXIT_OK;
 }

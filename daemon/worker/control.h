@@ -8,7 +8,8 @@
  * so that afterwards what runs is what they say.
  *
  * Every function may be called by any thread but a data thread, and from no callback.  They take
- * turns by a mutex, under which files are read and log lines written; no data thread ever takes it.
+ * turns by a mutex, under which files are read, log lines written and callbacks called; no data
+ * thread ever takes it.
  *
  * Who gets a text gets it whole or cut at its end, NUL-terminated, without a newline at the end.
  * What goes wrong is told in the text and, for reloads and changes, logged.
@@ -34,18 +35,21 @@ struct control_ops {
 	int (*apply)(void *ctx, enum config_option_id id, const struct config *c,
 		     char reason[static CONFIG_REASON_MAX]);
 	/*
-	 * A set or a reload has changed @text, "section.key: OLD -> NEW (ORIGIN)", a line each.
-	 * Called once for each, without the mutex, by the thread that asked.  May be NULL.
+	 * Option @key has another value: "section.key: OLD -> NEW (ORIGIN)" is @text, which may
+	 * have CONTROL_TEXT_MAX bytes.  Called by the thread that asked for the change.
 	 */
-	void (*changed)(void *ctx, const char *text);
+	void (*changed)(void *ctx, const char *key, const char *text);
+	/* @state, as for sd_notify(3), is true now; only a daemon that has been ready says so. */
+	void (*notify)(void *ctx, const char *state);
 };
 
 struct control_value {
 	char key[CONTROL_KEY_MAX];
 	char value[CONFIG_TEXT_MAX];	/* as the file would have it, sizes in bytes */
 	char origin[CONFIG_ORIGIN_MAX]; /* "default", "FILE:LINE" or "set at run time" */
+	char range[CONFIG_RANGE_MAX];	/* what it may be, for people */
 	bool live;
-	const char *text; /* static: what the option is */
+	const char *def, *text; /* static: the default as the file would have it; what it does */
 };
 
 /*

@@ -10,7 +10,9 @@
 #include "daemon/store/store.h"
 #include "daemon/transport/transport.h"
 #include "daemon/worker/device.h"
+#include "daemon/worker/control.h"
 #include "daemon/worker/swap.h"
+#include "daemon/worker/live.h"
 #include "daemon/worker/system.h"
 #include "fuse/transport_fuse.h"
 
@@ -26,7 +28,8 @@
 #define TICK_MS 200 /* how long a line of the data path may wait to be written */
 
 struct worker {
-	const struct config *config;
+	const struct config *config; /* as it was at the start; struct control has what runs */
+	const struct config_source *source;
 	int signal_fd;
 	struct device_lock lock;
 	struct system_grants grants;
@@ -38,6 +41,7 @@ struct worker {
 	struct transport *transport;
 	struct stats_server *stats;
 	/* read by the stats thread */
+	struct control *control;
 	_Atomic enum nlproto_state state;
 };
 
@@ -52,6 +56,7 @@ static int open_signals(struct worker *w)
 	sigaddset(&set, SIGINT);
 	/* Threads inherit the mask, so that no data thread is ever interrupted. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaddset(&set, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return w->signal_fd < 0 ? -errno : 0;
@@ -201,6 +206,37 @@ static void stats_status(void *ctx, struct stats_status *ret)
 	if (!w->grants.oom_exempt)
 		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
 	if (!thread_all_io_flushers())
+static int control_apply(void *ctx, enum config_option_id id, const struct config *c,
+			 char reason[static CONFIG_REASON_MAX])
+{
+	return live_apply(((struct worker *)ctx)->engine, id, c, reason);
+}
+
+static void control_changed(void *ctx, const char *key, const char *text)
+{
+}
+
+/* While it starts or stops, the daemon must not say that it is ready. */
+static void control_notify(void *ctx, const char *state)
+{
+	if (((struct worker *)ctx)->state == NLPROTO_STATE_RUNNING)
+		sd_notify(0, state);
+}
+
+static int make_control(struct worker *w)
+{
+	static const struct control_ops ops = {
+		.apply = control_apply, .changed = control_changed, .notify = control_notify};
+
+	return control_new(&w->control, w->config, w->source, &ops, w);
+}
+
+static void free_control(struct worker *w)
+{
+	control_free(w->control);
+	w->control = NULL;
+}
+
 		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
 }
 
@@ -268,6 +304,7 @@ static int run_steps(struct worker *w)
 		int r = steps[i].run(w);
 
 		if (r == 0)
+	{"take requests", make_control, free_control},
 			continue;
 		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
 		undo_steps(w, i);
@@ -319,6 +356,13 @@ static bool asked_to_stop(struct worker *w)
 }
 
 static int serve(struct worker *w)
+static void reload(struct worker *w)
+{
+	char report[CONTROL_REPORT_MAX];
+
+	control_reload(w->control, report); /* logs what it did */
+}
+
 {
 	struct pollfd fds[] = {
 		{.fd = w->signal_fd, .events = POLLIN},
@@ -326,6 +370,10 @@ static int serve(struct worker *w)
 	};
 
 	while (true) {
+	if (si.ssi_signo == SIGHUP) {
+		reload(w);
+		return false;
+	}
 		poll(fds, ARRAY_SIZE(fds), TICK_MS);
 		log_drain();
 		if (fds[1].revents) {
@@ -353,9 +401,14 @@ static void announce(struct worker *w)
 	sd_notify(0, "READY=1\nSTATUS=Serving swap");
 }
 
-int worker_run(const struct config *config)
+int worker_run(const struct config *config, const struct config_source *source)
 {
-	struct worker w = {.config = config, .signal_fd = -1, .lock = DEVICE_LOCK_NULL};
+	struct worker w = {
+		.config = config,
+		.source = source,
+		.signal_fd = -1,
+		.lock = DEVICE_LOCK_NULL,
+	};
 	int r;
 
 	w.state = NLPROTO_STATE_STARTING;

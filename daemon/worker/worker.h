@@ -12,11 +12,12 @@
 #include "daemon/config/config.h"
 
 /*
- * Serves until SIGTERM or SIGINT.  0: stopped in order.  Negative errno: could not start, or had to
- * stop since the kernel took the device away; logged.
+ * Serves until SIGTERM or SIGINT; SIGHUP reads @source, where @config came from, again.  0: stopped
+ * in order.  Negative errno: could not start, or had to stop since the kernel took the device away;
+ * logged.
  *
  * When told to stop while swapped pages would not fit into memory, the worker says so and goes on.
  */
-int worker_run(const struct config *config);
+int worker_run(const struct config *config, const struct config_source *source);
 
 #endif

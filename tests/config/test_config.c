@@ -207,18 +207,20 @@ static void printed_text(void **state)
 	text = print(&c);
 	assert_non_null(strstr(text, "# zswapd's configuration as resolved on a machine with "
 				     "8.0 GiB of RAM.\n\n[device]\n"));
-	assert_non_null(strstr(text, "# Bytes, K, M, G, T or % of RAM; at least 1.0 MiB, at most "
-				     "16.0 TiB; default 50%; changes with the next start.\n"
-				     "# Bytes: 4.0 GiB, 50.0 % of RAM, 1048576 pages.\n"
-				     "# Set by default.\n"
-				     "size = 4294967296\n"));
+	assert_non_null(strstr(text,
+			       "# Range: bytes, K, M, G, T or % of RAM; at least 1.0 MiB, at most "
+			       "16.0 TiB; default 50%; changes with the next start.\n"
+			       "# Bytes: 4.0 GiB, 50.0 % of RAM, 1048576 pages.\n"
+			       "# Set by default.\n"
+			       "size = 4294967296\n"));
 	assert_non_null(strstr(text, "# Bytes: 256.0 MiB, 3.1 % of RAM.\n"
 				     "# Set by z.conf:2.\n"
 				     "limit = 268435456\n"));
 	assert_non_null(strstr(
-		text, "\n# One of auto|ublk|fuse; default auto; changes with the next start.\n"
-		      "# Set by default.\ntransport = auto\n"));
-	assert_non_null(strstr(text, "\n# -7 to 19; default 1; can change at run time.\n"));
+		text,
+		"\n# Range: one of auto|ublk|fuse; default auto; changes with the next start.\n"
+		"# Set by default.\ntransport = auto\n"));
+	assert_non_null(strstr(text, "\n# Range: -7 to 19; default 1; can change at run time.\n"));
 	assert_non_null(strstr(text, "\npath = none\n"));
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++)
 		assert_non_null(strstr(text, config_options[id].text));

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/worker/control.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN_TIME_ORIGIN "set at run time"
+
+struct control {
+	/* set by control_new() */
+	struct config_source source;
+	const struct control_ops *ops;
+	void *ctx;
+
+	pthread_mutex_t mutex;
+	/* under the mutex: what runs.  Values that wait for the next start are not in it. */
+	struct config config;
+};
+
+/* One change: what it is called, from what to what. */
+struct change {
+	enum config_option_id id;
+	char key[CONTROL_KEY_MAX];
+	char from[CONFIG_DESCRIBE_MAX], to[CONFIG_DESCRIBE_MAX];
+	const char *origin; /* of the new value */
+};
+
+int control_new(struct control **ret, const struct config *config,
+		const struct config_source *source, const struct control_ops *ops, void *ctx)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->source = *source;
+	c->ops = ops;
+	c->ctx = ctx;
+	c->config = *config;
+	pthread_mutex_init(&c->mutex, NULL);
+	*ret = c;
+	return 0;
+}
+
+void control_free(struct control *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_destroy(&c->mutex);
+	free(c);
+}
+
+static void name_option(enum config_option_id id, char key[static CONTROL_KEY_MAX])
+{
+	snprintf(key, CONTROL_KEY_MAX, "%s.%s", config_options[id].section, config_options[id].key);
+}
+
+/* A text that is cut if need be. */
+__attribute__((format(printf, 2, 3))) static void say(char text[static CONTROL_TEXT_MAX],
+						      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, CONTROL_TEXT_MAX, fmt, ap);
+	va_end(ap);
+}
+
+/* Its number, or -ENOENT: @text says which options there are. */
+static int find_option(const char *key, char *text)
+{
+	const struct config_option *o = config_find(key);
+	size_t n;
+
+	if (o)
+		return (int)(o - config_options);
+	n = (size_t)snprintf(text, CONTROL_TEXT_MAX, "there is no option '%.64s'; there are:", key);
+	for (int id = 0; id < CONFIG_OPTION_COUNT && n < CONTROL_TEXT_MAX; id++)
+		n += (size_t)snprintf(text + n, CONTROL_TEXT_MAX - n, " %s.%s",
+				      config_options[id].section, config_options[id].key);
+	return -ENOENT;
+}
+
+void control_get_id(struct control *c, enum config_option_id id, struct control_value *ret)
+{
+	const struct config_option *o = &config_options[id];
+
+	name_option(id, ret->key);
+	config_range(o, ret->range);
+	ret->live = o->live;
+	ret->def = o->def;
+	ret->text = o->text;
+	pthread_mutex_lock(&c->mutex);
+	config_value(&c->config, id, ret->value);
+	strcpy(ret->origin, c->config.origin[id]);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+int control_get(struct control *c, const char *key, struct control_value *ret,
+		char text[static CONTROL_TEXT_MAX])
+{
+	int id = find_option(key, text);
+
+	if (id < 0)
+		return id;
+	control_get_id(c, (enum config_option_id)id, ret);
+	return 0;
+}
+
+static void describe_change(struct change *ch, const struct config *from, const struct config *to)
+{
+	name_option(ch->id, ch->key);
+	config_describe(from, ch->id, ch->from);
+	config_describe(to, ch->id, ch->to);
+	ch->origin = to->origin[ch->id];
+}
+
+/*
+ * Makes what runs as @next, which differs in this one option; says in @text what was done or why
+ * not.  Both are logged.
+ */
+static int apply(struct control *c, const struct change *ch, const struct config *next, char *text)
+{
+	char reason[CONFIG_REASON_MAX];
+	int r;
+
+	r = c->ops->apply(c->ctx, ch->id, next, reason);
+	if (r < 0) {
+		say(text, "%s: stays %s: %s", ch->key, ch->from, reason);
+		log_err("%s", text);
+		return r;
+	}
+	c->config = *next;
+	say(text, "%s: %s -> %s (%s)", ch->key, ch->from, ch->to, ch->origin);
+	log_info("%s", text);
+	if (strcmp(ch->from, ch->to))
+		c->ops->changed(c->ctx, ch->key, text);
+	return 0;
+}
+
+static int set_locked(struct control *c, enum config_option_id id, const char *value, char *text)
+{
+	char reason[CONFIG_REASON_MAX], error[CONFIG_ERROR_MAX];
+	struct config next = c->config;
+	struct change ch = {.id = id};
+	int r;
+
+	r = config_set(&next, id, value, RUN_TIME_ORIGIN, reason);
+	describe_change(&ch, &c->config, &next);
+	if (r < 0) {
+		say(text, "%s: %s", ch.key, reason);
+		return r;
+	}
+	r = config_validate(&next, error);
+	if (r < 0) {
+		strcpy(text, error);
+		return r;
+	}
+	return apply(c, &ch, &next, text);
+}
+
+int control_set(struct control *c, const char *key, const char *value,
+		char text[static CONTROL_TEXT_MAX])
+{
+	int id = find_option(key, text), r;
+
+	if (id < 0)
+		return id;
+	if (!config_options[id].live) {
+		say(text,
+		    "%s can't change while zswapd runs; write it to a configuration file and "
+		    "restart zswapd",
+		    key);
+		return -EOPNOTSUPP;
+	}
+	pthread_mutex_lock(&c->mutex);
+	r = set_locked(c, (enum config_option_id)id, value, text);
+	pthread_mutex_unlock(&c->mutex);
+	return r;
+}
+
+/* --- reload --- */
+
+/* A line of the report, which drops what does not fit. */
+static void report_line(char *report, const char *line)
+{
+	size_t n = strlen(report);
+
+	snprintf(report + n, CONTROL_REPORT_MAX - n, "%s%s", n ? "\n" : "", line);
+}
+
+/* What the files say of one option, where it differs from what runs. */
+static int reload_option(struct control *c, struct change *ch, const struct config *fresh,
+			 char *text)
+{
+	char value[CONFIG_TEXT_MAX], reason[CONFIG_REASON_MAX], error[CONFIG_ERROR_MAX];
+	struct config next = c->config;
+	int r;
+
+	if (!config_options[ch->id].live) {
+		say(text, "%s: needs a restart to become %s (%s); stays %s", ch->key, ch->to,
+		    ch->origin, ch->from);
+		log_notice("%s", text);
+		return 0;
+	}
+	z_assert(config_set(&next, ch->id, config_value(fresh, ch->id, value), ch->origin,
+			    reason) == 0);
+	/* The files agree with themselves, but what can't change may be another. */
+	r = config_check(&next, error);
+	if (r < 0) {
+		strcpy(text, error);
+		return r;
+	}
+	return apply(c, ch, &next, text);
+}
+
+static int reload_locked(struct control *c, char *report)
+{
+	char text[CONTROL_TEXT_MAX], error[CONFIG_ERROR_MAX];
+	struct config fresh;
+	int r, first = 0;
+
+	/* Shares are of the RAM there was at the start, else they would differ by a module loaded.
+	 */
+	r = config_read(&fresh, c->config.ram_bytes, &c->source, error);
+	if (r < 0) {
+		report_line(report, error);
+		return r;
+	}
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
+		struct change ch = {.id = (enum config_option_id)id};
+
+		describe_change(&ch, &c->config, &fresh);
+		if (!strcmp(ch.from, ch.to)) {
+			strcpy(c->config.origin[id], fresh.origin[id]);
+			continue;
+		}
+		r = reload_option(c, &ch, &fresh, text);
+		report_line(report, text);
+		if (r < 0 && !first)
+			first = r;
+	}
+	if (!*report)
+		report_line(report, "nothing has changed");
+	return first;
+}
+
+int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX])
+{
+	char state[96];
+	int r;
+
+	*report = '\0';
+	pthread_mutex_lock(&c->mutex);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns() / 1000);
+	c->ops->notify(c->ctx, state);
+	log_info("reload: reading the configuration again");
+	r = reload_locked(c, report);
+	if (r < 0)
+		log_err("reload: not all of it could be applied; correct the files and reload again");
+	else
+		log_info("reload: done");
+	c->ops->notify(c->ctx, r < 0 ? "READY=1\nSTATUS=Serving swap; the last reload failed"
+				     : "READY=1\nSTATUS=Serving swap");
+	pthread_mutex_unlock(&c->mutex);
+	return r;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/util.h"
+#include "daemon/worker/live.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The table promises what live.c keeps, and no more. */
+static void as_the_table_says(void **state)
+{
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++)
+		if (config_options[id].live != live_has(id))
+			fail_msg("%s.%s: live %d in the table, %d in live.c",
+				 config_options[id].section, config_options[id].key,
+				 config_options[id].live, live_has(id));
+}
+
+static void nothing_else_is_applied(void **state)
+{
+	char reason[CONFIG_REASON_MAX] = "";
+	struct config c;
+
+	config_init_defaults(&c, GIB(8));
+	assert_int_equal(live_apply(NULL, CONFIG_OPTION_device_size, &c, reason), -EOPNOTSUPP);
+	assert_string_equal(reason, "nothing applies it; restart zswapd");
+}
+
+/* On an engine that is there, with values at the ends of their range. */
+static void values_are_taken(void **state)
+{
+	static const struct {
+		enum config_option_id id;
+		const char *value;
+	} t[] = {
+		{CONFIG_OPTION_memory_level, "-7"},
+		{CONFIG_OPTION_memory_level, "19"},
+		{CONFIG_OPTION_read_overlap, "no"},
+		{CONFIG_OPTION_read_overlap, "yes"},
+	};
+	struct engine_options o = {
+		.device_bytes = MIB(4),
+		.memory_limit = max_u64(MIB(32), engine_memory_min(1)),
+		.level = 1,
+		.nqueues = 1,
+		.store = {.fd = -1},
+		.state_fd = -1,
+		.front_fd = -1,
+	};
+	char reason[CONFIG_REASON_MAX];
+	struct engine *e;
+	struct config c;
+
+	assert_int_equal(engine_new(&e, &o), 0);
+	config_init_defaults(&c, GIB(8));
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		assert_int_equal(config_set(&c, t[i].id, t[i].value, "test", reason), 0);
+		assert_int_equal(live_apply(e, t[i].id, &c, reason), 0);
+	}
+	engine_free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_the_table_says),
+		cmocka_unit_test(nothing_else_is_applied),
+		cmocka_unit_test(values_are_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
