@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/textfile.h"
 #include "common/util.h"
+#include "daemon/transport/blockdev.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,28 +47,6 @@ static int read_attribute(int number, const char *attribute, uint64_t *ret)
 		return -EBADMSG;
 	*ret = v;
 	return 0;
-}
-
-/* These make it better, not possible: a kernel that refuses is told about and used. */
-static void tune(int number)
-{
-	static const struct {
-		const char *attribute, *value;
-	} settings[] = {
-		{"queue/rotational", "0"},
-		{"queue/scheduler", "none"},
-		{"queue/read_ahead_kb", "0"},
-	};
-	char path[LOOPDEV_SYSFS_MAX];
-
-	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-		int r;
-
-		sysfs_path(path, number, settings[i].attribute);
-		r = textfile_write(path, settings[i].value);
-		if (r < 0)
-			log_warn("cannot set %s to %s: %s", path, settings[i].value, strerror(-r));
-	}
 }
 
 static int verify(int number)
@@ -170,7 +149,7 @@ int loopdev_attach(int backing_fd, const char *name_for_info, char ret_path[LOOP
 		return r;
 	}
 	snprintf(path, sizeof(path), "/dev/loop%d", number);
-	tune(number);
+	blockdev_tune(path + strlen("/dev/"));
 	r = verify(number);
 	if (r < 0) {
 		loopdev_detach(path);

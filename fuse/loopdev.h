@@ -11,13 +11,7 @@
  *		swapping is to free; refused if it is not on
  *	discard
  *		the only way in which swap says that a slot is free; refused if not advertised
- *	not rotational
- *		only then does swap allocate in clusters per CPU
- *	no I/O scheduler
- *		swap merges its requests already, a queue only adds waiting
- *	read-ahead 0
- *		swap has its own.  The readers left are probes by udev and libblkid, a few KiB
- *		each, which would pull 128 KiB through the daemon every time
+ *	what blockdev_tune() sets
  *
  * Not autoclear: when to go is decided by loopdev_detach(), not by who happens to have the device
  * open.

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What every block device that swap is to use has in common, whoever made it. */
+#ifndef ZSWAPD_TRANSPORT_BLOCKDEV_H
+#define ZSWAPD_TRANSPORT_BLOCKDEV_H
+
+/*
+ * Sets @name ("loop0") up for swap:
+ *
+ *	not rotational
+ *		only then does swap allocate in clusters per CPU
+ *	no I/O scheduler
+ *		swap merges its requests already, a queue only adds waiting
+ *	read-ahead 0
+ *		swap has its own.  The readers left are probes by udev and libblkid, a few KiB each,
+ *		which would pull 128 KiB through the daemon every time
+ *
+ * What can't be set is warned about, and the device works all the same.
+ */
+void blockdev_tune(const char *name);
+
+#endif
