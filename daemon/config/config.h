@@ -55,15 +55,15 @@ enum config_option_id {
 /* Holds "FILE:LINE", the file's name cut at its front if need be. */
 #define CONFIG_ORIGIN_MAX 96
 
+/* Holds what config_range() and config_describe() say. */
+#define CONFIG_RANGE_MAX    112
+#define CONFIG_DESCRIBE_MAX (CONFIG_TEXT_MAX + 100)
+
 /* Holds an error, as it is logged. */
 #define CONFIG_ERROR_MAX 384
 
 /* Holds "reason; way out". */
 #define CONFIG_REASON_MAX 160
-
-/* Holds what config_range() and config_describe() say. */
-#define CONFIG_RANGE_MAX    112
-#define CONFIG_DESCRIBE_MAX (CONFIG_TEXT_MAX + 100)
 
 /* Holds any value as text. */
 #define CONFIG_TEXT_MAX (CONFIG_PATH_MAX + 1)
@@ -156,6 +156,9 @@ int config_parse(struct config *c, FILE *f, const char *name, char *ret_error);
  */
 int config_validate(const struct config *c, char *ret_error);
 
+/* What it refuses, without its warnings. */
+int config_check(const struct config *c, char *ret_error);
+
 /* The option known as "section.key", or NULL. */
 const struct config_option *config_find(const char *name);
 
@@ -163,9 +166,6 @@ const struct config_option *config_find(const char *name);
  * Sets one option of @c from @text, as if it stood in a file, and its origin.  -EINVAL or -ERANGE:
  * @reason says what is wrong and what to write instead; @c is as before.  Logs nothing.
  */
-/* What it refuses, without its warnings. */
-int config_check(const struct config *c, char *ret_error);
-
 int config_set(struct config *c, enum config_option_id id, const char *text, const char *origin,
 	       char reason[static CONFIG_REASON_MAX]);
 
@@ -178,11 +178,6 @@ int config_print(FILE *f, const struct config *c);
 /* Logs every value that is not the default, resolved, with what it means and who set it. */
 void config_log(const struct config *c);
 
-/* The value of option @id as the file would have it.  Returns @buf. */
-const char *config_value(const struct config *c, enum config_option_id id,
-			 char buf[static CONFIG_TEXT_MAX]);
-
-#endif
 /* What option @o may be, for people.  Returns @buf. */
 const char *config_range(const struct config_option *o, char buf[static CONFIG_RANGE_MAX]);
 
@@ -190,3 +185,8 @@ const char *config_range(const struct config_option *o, char buf[static CONFIG_R
 const char *config_describe(const struct config *c, enum config_option_id id,
 			    char buf[static CONFIG_DESCRIBE_MAX]);
 
+/* The value of option @id as the file would have it.  Returns @buf. */
+const char *config_value(const struct config *c, enum config_option_id id,
+			 char buf[static CONFIG_TEXT_MAX]);
+
+#endif

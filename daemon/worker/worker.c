@@ -9,10 +9,10 @@
 #include "daemon/stats/server.h"
 #include "daemon/store/store.h"
 #include "daemon/transport/transport.h"
-#include "daemon/worker/device.h"
 #include "daemon/worker/control.h"
-#include "daemon/worker/swap.h"
+#include "daemon/worker/device.h"
 #include "daemon/worker/live.h"
+#include "daemon/worker/swap.h"
 #include "daemon/worker/system.h"
 #include "fuse/transport_fuse.h"
 
@@ -39,9 +39,9 @@ struct worker {
 	const struct transport_ops *ops;
 	unsigned nqueues;
 	struct transport *transport;
+	struct control *control;
 	struct stats_server *stats;
 	/* read by the stats thread */
-	struct control *control;
 	_Atomic enum nlproto_state state;
 };
 
@@ -54,9 +54,9 @@ static int open_signals(struct worker *w)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	/* Threads inherit the mask, so that no data thread is ever interrupted. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigaddset(&set, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return w->signal_fd < 0 ? -errno : 0;
@@ -188,24 +188,6 @@ static void unlink_device(struct worker *w)
 	device_unlink(w->config->device_name);
 }
 
-static void stats_counters(void *ctx, uint64_t values[COUNTER_COUNT])
-{
-	engine_counters(((struct worker *)ctx)->engine, values);
-}
-
-static void stats_status(void *ctx, struct stats_status *ret)
-{
-	struct worker *w = ctx;
-
-	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", w->config->device_name);
-	snprintf(ret->transport, sizeof(ret->transport), "%s", w->ops->name);
-	ret->pid = (uint32_t)getpid();
-	ret->state = w->state;
-	if (!w->grants.locked)
-		ret->health |= NLPROTO_HEALTH_MEMORY_UNLOCKED;
-	if (!w->grants.oom_exempt)
-		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
-	if (!thread_all_io_flushers())
 static int control_apply(void *ctx, enum config_option_id id, const struct config *c,
 			 char reason[static CONFIG_REASON_MAX])
 {
@@ -237,6 +219,24 @@ static void free_control(struct worker *w)
 	w->control = NULL;
 }
 
+static void stats_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+{
+	engine_counters(((struct worker *)ctx)->engine, values);
+}
+
+static void stats_status(void *ctx, struct stats_status *ret)
+{
+	struct worker *w = ctx;
+
+	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", w->config->device_name);
+	snprintf(ret->transport, sizeof(ret->transport), "%s", w->ops->name);
+	ret->pid = (uint32_t)getpid();
+	ret->state = w->state;
+	if (!w->grants.locked)
+		ret->health |= NLPROTO_HEALTH_MEMORY_UNLOCKED;
+	if (!w->grants.oom_exempt)
+		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
+	if (!thread_all_io_flushers())
 		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
 }
 
@@ -286,6 +286,7 @@ static const struct step {
 	{"make the device", open_transport, close_transport},
 	{"read from the device", probe_device, NULL},
 	{"link the device", link_device, unlink_device},
+	{"take requests", make_control, free_control},
 	{"start the statistics", start_stats, stop_stats},
 	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
 };
@@ -304,7 +305,6 @@ static int run_steps(struct worker *w)
 		int r = steps[i].run(w);
 
 		if (r == 0)
-	{"take requests", make_control, free_control},
 			continue;
 		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
 		undo_steps(w, i);
@@ -338,6 +338,13 @@ static int stop_swap(struct worker *w)
 	return swap_off(dev);
 }
 
+static void reload(struct worker *w)
+{
+	char report[CONTROL_REPORT_MAX];
+
+	control_reload(w->control, report); /* logs what it did */
+}
+
 /* True if the worker is to end. */
 static bool asked_to_stop(struct worker *w)
 {
@@ -345,6 +352,10 @@ static bool asked_to_stop(struct worker *w)
 
 	if (read(w->signal_fd, &si, sizeof(si)) != sizeof(si))
 		return false;
+	if (si.ssi_signo == SIGHUP) {
+		reload(w);
+		return false;
+	}
 	w->state = NLPROTO_STATE_STOPPING;
 	log_info("stop: asked to by signal %u", si.ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=Swapping off");
@@ -356,13 +367,6 @@ static bool asked_to_stop(struct worker *w)
 }
 
 static int serve(struct worker *w)
-static void reload(struct worker *w)
-{
-	char report[CONTROL_REPORT_MAX];
-
-	control_reload(w->control, report); /* logs what it did */
-}
-
 {
 	struct pollfd fds[] = {
 		{.fd = w->signal_fd, .events = POLLIN},
@@ -370,10 +374,6 @@ static void reload(struct worker *w)
 	};
 
 	while (true) {
-	if (si.ssi_signo == SIGHUP) {
-		reload(w);
-		return false;
-	}
 		poll(fds, ARRAY_SIZE(fds), TICK_MS);
 		log_drain();
 		if (fds[1].revents) {
