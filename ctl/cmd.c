@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "ctl/cmd.h"
 #include "ctl/find.h"
+#include "ctl/render.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -114,33 +115,46 @@ bool cmd_options(struct context *ctx, const struct command *self, int argc, char
 	return true;
 }
 
-enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int error)
+enum exit_code error_text(const struct context *ctx, const struct ctl_reply *r, int error,
+			  char *buf, size_t size)
 {
 	const char *d = ctx->device;
 
 	switch (error) {
 	case 1:
-		fprintf(stderr, "zswapctl: zswapd (%s) refused: %s\n", d, r->error_text);
+		snprintf(buf, size, "zswapd (%s) refused: %s", d, r->error_text);
 		return EXIT_REFUSED;
 	case -ECONNREFUSED:
-		fprintf(stderr,
-			"zswapctl: no zswapd for device '%s' is running here. Is the service "
-			"started, is the name right (--device), is this its network namespace?\n",
+		snprintf(
+			buf, size,
+			"no zswapd for device '%s' is running here. Is the service started, is the "
+			"name right (--device), is this its network namespace?",
 			d);
 		return EXIT_NO_DAEMON;
 	case -ETIMEDOUT:
-		fprintf(stderr, "zswapctl: zswapd (%s) did not answer in full within %d s\n", d,
-			CTL_TIMEOUT_MS / 1000);
+		snprintf(buf, size, "zswapd (%s) did not answer in full within %d s", d,
+			 CTL_TIMEOUT_MS / 1000);
 		return EXIT_NO_DAEMON;
 	case -EPERM:
 	case -EPROTO:
-		fprintf(stderr, "zswapctl: no usable answer for device '%s': %s\n", d,
-			r->error_text[0] ? r->error_text : strerror(-error));
+		snprintf(buf, size, "no usable answer for device '%s': %s", d,
+			 r->error_text[0] ? r->error_text : strerror(-error));
 		return EXIT_PROTOCOL;
 	default:
-		fprintf(stderr, "zswapctl: cannot ask zswapd (%s): %s\n", d, strerror(-error));
+		snprintf(buf, size, "cannot ask zswapd (%s): %s", d, strerror(-error));
 		return EXIT_SYSTEM;
 	}
+}
+
+enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int error)
+{
+	char text[NLPROTO_TEXT_MAX + sizeof(r->error_text)];
+	enum exit_code code = error_text(ctx, r, error, text, sizeof(text));
+
+	fputs("zswapctl: ", stderr);
+	put_printable(stderr, text);
+	fputc('\n', stderr);
+	return code;
 }
 
 enum exit_code need_device(struct context *ctx)
@@ -153,17 +167,23 @@ enum exit_code need_device(struct context *ctx)
 	return EXIT_OK;
 }
 
-enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
 {
-	enum exit_code code = need_device(ctx);
 	int err = 0;
 
-	if (code != EXIT_OK)
-		return code;
 	r->error_text[0] = '\0';
 	if (!ctx->client)
 		err = ctl_client_new(&ctx->client, ctl_find_port(ctx->run_dir, ctx->device), 0);
-	if (err == 0)
-		err = ctl_client_ask(ctx->client, cmd, ctx->device, r);
+	return err ? err : ctl_client_ask(ctx->client, cmd, ctx->device, r);
+}
+
+enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+{
+	enum exit_code code = need_device(ctx);
+	int err;
+
+	if (code != EXIT_OK)
+		return code;
+	err = ask_quietly(ctx, cmd, r);
 	return err ? explain(ctx, r, err) : EXIT_OK;
 }

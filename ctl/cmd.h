@@ -44,6 +44,7 @@ extern const struct command commands[];
 
 enum exit_code cmd_status(struct context *ctx, const struct command *self, int argc, char **argv);
 enum exit_code cmd_stats(struct context *ctx, const struct command *self, int argc, char **argv);
+enum exit_code cmd_doctor(struct context *ctx, const struct command *self, int argc, char **argv);
 enum exit_code cmd_version(struct context *ctx, const struct command *self, int argc, char **argv);
 
 /* --- options and help --- */
@@ -85,10 +86,17 @@ void cmd_help_all(void);
 /* Settles which daemon is meant, when no option did. */
 enum exit_code need_device(struct context *ctx);
 
-/* A failure is told on stderr. */
+/* As ctl_client_ask(); need_device() comes before. */
+int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r);
+
+/* Settles the device as well.  A failure is told on stderr. */
 enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r);
 
-/* Tells on stderr why ctl_client_*() failed with @error. */
+/* In words, why ctl_client_*() failed with @error; and how to end for it. */
+enum exit_code error_text(const struct context *ctx, const struct ctl_reply *r, int error,
+			  char *buf, size_t size);
+
+/* The same, told on stderr. */
 enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int error);
 
 #endif

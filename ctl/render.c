@@ -74,9 +74,7 @@ static struct ctl_num sum(struct ctl_num a, struct ctl_num b)
 	return (struct ctl_num){a.known && b.known, a.v + b.v};
 }
 
-/* The daemon's texts hold paths and messages of others; none of their bytes may steer a terminal.
- */
-static void put_printable(FILE *out, const char *s)
+void put_printable(FILE *out, const char *s)
 {
 	for (; *s; s++)
 		fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, out);

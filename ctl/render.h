@@ -12,6 +12,11 @@
 
 #include "ctl/reply.h"
 
+/*
+ * The daemon's texts hold paths and messages of others; none of their bytes may steer a terminal.
+ */
+void put_printable(FILE *out, const char *s);
+
 /* One screen, 80 columns.  @stats may be NULL: all its values are unknown. */
 void render_status(FILE *out, const char *device, const struct ctl_status *st,
 		   const struct ctl_stats *stats);

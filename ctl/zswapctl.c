@@ -19,6 +19,11 @@ const struct command commands[] = {
 	 "      --json         one flat object, {\"name\": value}; null if unreadable\n"
 	 "      --prometheus   exposition format, names prefixed with zswapd_\n",
 	 cmd_stats},
+	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",
+	 "      --quiet        only what was found and what could not be looked at\n\n"
+	 "Works without root and without a daemon; what it could not look at then is marked\n"
+	 "with '?'.\n",
+	 cmd_doctor},
 	{"version", "", "Versions of zswapctl and of the running daemon.", "", cmd_version},
 	{0},
 };
