@@ -26,8 +26,8 @@
 #
 # DIR/console.log is the kernel's console, DIR/output what SCRIPT printed.
 #
-# Status: that of SCRIPT (77: skipped); 124 over the limit; 125 the guest died, with a panic or without;
-# 126 the script succeeded, but the kernel complained.
+# Status: that of SCRIPT (77: skipped); 123 it succeeded, but the kernel complained; 124 over the limit;
+# 125 the guest died, with a panic or without.
 #
 # The guest's root is a read-only ext4 image: its programs can be dropped from memory and read again,
 # as on a real machine, and take none of a small guest's memory.
@@ -224,7 +224,7 @@ make_root()
 	done)
 	mkdir -p "$root/zswapd/tests"
 	cp -r "$here" "$here/../lib" "$root/zswapd/tests/"
-	cp "$script" "$root/zswapd/tests/guest/$name.sh"
+	install -m 755 "$script" "$root/zswapd/tests/guest/$name.sh"
 	# shellcheck disable=SC2086
 	add_modules "$root/lib/modules" $BOOT_MODULES $OTHER_MODULES
 	{
@@ -343,7 +343,7 @@ judge()
 	found=$(complaints)
 	if [ -n "$found" ]; then
 		failed "$name: the kernel complained: $found"
-		exit 126
+		exit 123
 	fi
 }
 
