@@ -14,12 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-uint64_t engine_memory_min(unsigned nqueues)
-{
-	/* Two open segments a queue, two of the mover's, what is kept for it, and two to move. */
-	return (2ull * nqueues + 2 + FRAMES_KEPT + 2) * SEGMENT_SIZE;
-}
-
 static int check_options(const struct engine_options *o)
 {
 	if (o->nqueues == 0 || o->nqueues > ENGINE_QUEUES_MAX || o->device_bytes < SLOT_SIZE ||
@@ -33,21 +27,16 @@ static int check_options(const struct engine_options *o)
 			o->store.nplaces, PLACES_KEPT + 2);
 		return -EINVAL;
 	}
-	if (o->memory_limit < engine_memory_min(o->nqueues)) {
-		log_err("[memory] limit: %" PRIu64
-			" bytes are too few for %u queues, which need %" PRIu64
-			"; raise the limit or lower [device] queues",
-			o->memory_limit, o->nqueues, engine_memory_min(o->nqueues));
-		return -EINVAL;
-	}
-	return 0;
+	if (o->state_fd >= 0 && o->memory_limit == 0)
+		return 0; /* as it was */
+	return limit_check(o->memory_limit, o->nqueues);
 }
 
 static int open_state(struct engine *e, const struct engine_options *o)
 {
 	struct state_geometry geo = {
 		.nslots = o->device_bytes / SLOT_SIZE,
-		.nframes = (uint32_t)(o->memory_limit / SEGMENT_SIZE),
+		.nframes = (uint32_t)(max_u64(o->memory_limit, o->memory_max) / SEGMENT_SIZE),
 		.nplaces = o->store.fd >= 0 ? o->store.nplaces : 0,
 	};
 	struct state *s = NULL;
@@ -57,12 +46,11 @@ static int open_state(struct engine *e, const struct engine_options *o)
 	if (r < 0)
 		return r;
 	e->state = s;
-	if (memcmp(&s->geo, &geo, sizeof(geo)) == 0)
-		return 0;
-	log_err("state: holds %" PRIu64 " slots, %u frames, %u places, but %" PRIu64 ", %u, %u are "
+	if (s->geo.nslots == geo.nslots && s->geo.nplaces == geo.nplaces)
+		return limit_init(e, o);
+	log_err("state: holds %" PRIu64 " slots, %u places, but %" PRIu64 ", %u are "
 		"configured; start with the former configuration, or swap off first",
-		s->geo.nslots, s->geo.nframes, s->geo.nplaces, geo.nslots, geo.nframes,
-		geo.nplaces);
+		s->geo.nslots, s->geo.nplaces, geo.nslots, geo.nplaces);
 	return -EBADMSG;
 }
 
@@ -184,6 +172,8 @@ static void sort_out_records(struct engine *e)
 			idstack_push(&e->records, i);
 			continue;
 		}
+		if (atomic_load(&e->records_top) <= i)
+			atomic_store(&e->records_top, i + 1);
 		if (where.frame != SEGMENT_NONE)
 			atomic_store(&e->frame_segment[where.frame], i);
 		places += segment_state_load(s) == SEGMENT_STORED;
@@ -191,19 +181,6 @@ static void sort_out_records(struct engine *e)
 			engine_push_dead(e, i);
 	}
 	atomic_store(&e->places_used, places);
-}
-
-/*
- * Frames the mover keeps free ahead of need.  A queue takes one in the time that it takes to
- * compress 1 MiB of objects, some 20 ms; writing one back takes a few.  So two a queue, beyond what
- * is kept, are plenty, and more would only hold no pages.
- */
-static uint32_t reserve_frames(const struct engine *e)
-{
-	uint32_t spare =
-		e->state->geo.nframes - (uint32_t)(engine_memory_min(e->nqueues) / SEGMENT_SIZE);
-
-	return (uint32_t)min_u64(FRAMES_KEPT + 1 + 2 * e->nqueues, FRAMES_KEPT + 1 + spare);
 }
 
 static int open_queues(struct engine *e)
@@ -232,7 +209,6 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 	r = front_new(&e->front, e->state->geo.nframes, o->front_fd);
 	if (r < 0)
 		return r;
-	e->reserve = reserve_frames(e);
 	e->frame_segment = calloc(e->state->geo.nframes, sizeof(*e->frame_segment));
 	e->dead_next = calloc(e->state->nsegments, sizeof(*e->dead_next));
 	if (!e->frame_segment || !e->dead_next)
@@ -383,9 +359,12 @@ static void sum_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 			atomic_load_explicit(&e->queues[q].inflight, memory_order_relaxed);
 }
 
-static void count_objects(struct engine *e, uint64_t v[COUNTER_COUNT])
+void engine_count_objects(struct engine *e, struct holdings *ret)
 {
-	for (uint32_t i = 0; i < e->state->nsegments; i++) {
+	uint32_t top = atomic_load_explicit(&e->records_top, memory_order_relaxed);
+
+	*ret = (struct holdings){0};
+	for (uint32_t i = 0; i < top; i++) {
 		struct segment *s = &e->state->segments[i];
 		uint64_t live;
 
@@ -393,11 +372,11 @@ static void count_objects(struct engine *e, uint64_t v[COUNTER_COUNT])
 			continue;
 		live = segment_live_load(s);
 		if (segment_where_load(s).frame != SEGMENT_NONE) {
-			v[CTR_slots_resident] += live >> 32;
-			v[CTR_resident_compressed_bytes] += (uint32_t)live;
+			ret->resident += live >> 32;
+			ret->resident_bytes += (uint32_t)live;
 		} else {
-			v[CTR_slots_stored] += live >> 32;
-			v[CTR_stored_compressed_bytes] += (uint32_t)live;
+			ret->stored += live >> 32;
+			ret->stored_bytes += (uint32_t)live;
 		}
 	}
 }
@@ -415,9 +394,14 @@ static void clamp(uint64_t *part, uint64_t *room)
 void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 {
 	uint64_t room = e->state->geo.nslots;
+	struct holdings h;
 
 	sum_counters(e, v);
-	count_objects(e, v);
+	engine_count_objects(e, &h);
+	v[CTR_slots_resident] = h.resident;
+	v[CTR_slots_stored] = h.stored;
+	v[CTR_resident_compressed_bytes] = h.resident_bytes;
+	v[CTR_stored_compressed_bytes] = h.stored_bytes;
 	clamp(&v[CTR_slots_resident], &room);
 	clamp(&v[CTR_slots_stored], &room);
 	clamp(&v[CTR_slots_same_filled], &room);
@@ -425,7 +409,7 @@ void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 	v[CTR_slots_total] = e->state->geo.nslots;
 	v[CTR_slots_used] = v[CTR_slots_total] - room;
 	v[CTR_device_bytes] = v[CTR_slots_total] * SLOT_SIZE;
-	v[CTR_memory_limit_bytes] = (uint64_t)e->state->geo.nframes * SEGMENT_SIZE;
+	v[CTR_memory_limit_bytes] = (uint64_t)engine_limit_frames(e) * SEGMENT_SIZE;
 	v[CTR_memory_used_bytes] = (uint64_t)front_present(e->front) * SEGMENT_SIZE;
 	v[CTR_memory_metadata_bytes] = state_bytes(e->state);
 	v[CTR_store_size_bytes] = (uint64_t)e->state->geo.nplaces * SEGMENT_SIZE;

@@ -74,7 +74,7 @@ static int init_places(struct evictor *v)
 /* Frames that a former process left in use are present already. */
 static void register_present_frames(struct evictor *v)
 {
-	for (uint32_t i = 0; i < v->e->state->geo.nframes; i++) {
+	for (uint32_t i = 0; i < v->e->front->top; i++) {
 		if (atomic_load(&v->e->frame_segment[i]) != SEGMENT_NONE)
 			evictor_register_frame(v, i, true);
 	}
@@ -218,6 +218,7 @@ bool evictor_shrink(struct evictor *v, uint32_t keep)
 		return false;
 	/* The registration holds the pages as well; only now do they go back to the system. */
 	evictor_register_frame(v, frame, false);
+	v->freed = 0;
 	return true;
 }
 
@@ -244,6 +245,7 @@ static bool reap_retiring(struct evictor *v)
 			continue;
 		}
 		front_put(v->e->front, t->frame);
+		v->freed++;
 		any = true;
 	}
 	v->nretiring = kept;
@@ -291,6 +293,7 @@ static bool free_segment(struct evictor *v, uint32_t id)
 		atomic_store_explicit(&v->e->frame_segment[where.frame], SEGMENT_NONE,
 				      memory_order_relaxed);
 		front_put(v->e->front, where.frame);
+		v->freed++;
 	}
 	if (where.place != SEGMENT_NONE)
 		put_place(v, where.place);

@@ -26,10 +26,12 @@ struct survey_victim {
 struct survey {
 	/* front tier, in frames */
 	uint32_t frames_max;
-	uint32_t frames_present;
+	uint32_t frames_present; /* more than frames_max after the limit was lowered */
 	uint32_t frames_free;
 	uint32_t frames_coming;	 /* in segments being written or waiting for a reader to leave */
 	uint32_t frames_reserve; /* to be kept free */
+	uint32_t frames_kept;	 /* of these, what writers may not take */
+	bool shrink_due;	 /* two have come free since one was given back to the system */
 	/* store, in places; all 0 without one */
 	uint32_t places_max;
 	uint32_t places_free;

@@ -40,6 +40,7 @@ struct evictor {
 	unsigned writing;
 	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
 	uint64_t grow_again;	 /* no new frame before that */
+	unsigned freed;		 /* frames, since one was given back to the system */
 	uint64_t *clean_again;	 /* a segment: not to be read for cleaning before that */
 	struct retiring *retiring;
 	unsigned nretiring;

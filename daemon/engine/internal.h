@@ -8,6 +8,7 @@
  *   evictor.c  the mover's hands: grow, write back, free
  *   clean.c    moving objects
  *   survey.c   what the policy decides on
+ *   limit.c    the front tier's limit and watermark
  *   engine.c   making, taking over, counting
  */
 #ifndef ZSWAPD_ENGINE_INTERNAL_H
@@ -77,7 +78,6 @@ struct engine {
 	struct front *front;
 	struct engine_store store;
 	unsigned nqueues;
-	uint32_t reserve; /* free frames the mover keeps ready */
 	_Atomic uint32_t
 		*frame_segment; /* which segment a frame belongs to; atomic, by the owner */
 	uint32_t *dead_next;
@@ -87,6 +87,7 @@ struct engine {
 	_Atomic int level;
 	_Atomic bool overlap;
 	struct idstack records;
+	_Atomic uint32_t records_top; /* records from here on were never used */
 	_Atomic uint32_t
 		dead_head; /* segments of which nothing is live: a stack, emptied as a whole */
 	_Atomic bool mover_kicked;
@@ -146,11 +147,27 @@ struct engine_queue {
 	bool buffers_registered;
 };
 
+/* limit.c */
+/* Frames that may be present; more are only while the limit has just been lowered. */
+uint32_t engine_limit_frames(const struct engine *e);
+/* Free frames the mover keeps ready. */
+uint32_t engine_reserve_frames(const struct engine *e);
+/* -EINVAL: less than the threads need; logged. */
+int limit_check(uint64_t limit, unsigned nqueues);
+/* At the start, once there is a state.  Logged. */
+int limit_init(struct engine *e, const struct engine_options *o);
+
 /* engine.c */
 void engine_kick_mover(struct engine *e);
 /* Credits the segment of an object word that was replaced. */
 void engine_release_word(struct engine *e, uint64_t word);
 void engine_push_dead(struct engine *e, uint32_t segment);
+/* Objects and bytes of all segments, by where they are. */
+struct holdings {
+	uint64_t resident, resident_bytes;
+	uint64_t stored, stored_bytes;
+};
+void engine_count_objects(struct engine *e, struct holdings *ret);
 void engine_report_damage(struct counter_set *c, uint64_t slot, uint32_t segment,
 			  const char *where);
 

@@ -38,7 +38,7 @@ static void survey_memory(struct evictor *v, struct survey *ret)
 {
 	struct engine *e = v->e;
 
-	for (uint32_t i = 0; i < e->state->geo.nframes; i++) {
+	for (uint32_t i = 0; i < e->front->top; i++) {
 		/* acquire: pairs with the release in writer_open(). */
 		uint32_t id = atomic_load_explicit(&e->frame_segment[i], memory_order_acquire);
 		struct survey_victim w;
@@ -69,7 +69,7 @@ void evictor_survey_store(struct evictor *v, struct survey *ret)
 {
 	uint64_t now = now_ns();
 
-	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
+	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
 		struct segment *s = &v->e->state->segments[i];
 		struct survey_victim w;
 
@@ -88,8 +88,10 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 	static const struct survey_victim none = {.id = SEGMENT_NONE};
 
 	*ret = (struct survey){
-		.frames_max = e->state->geo.nframes,
-		.frames_reserve = e->reserve,
+		.frames_max = engine_limit_frames(e),
+		.frames_reserve = engine_reserve_frames(e),
+		.frames_kept = FRAMES_KEPT,
+		.shrink_due = v->freed >= 2,
 		.frames_coming = v->writing + v->nretiring,
 		.places_max = e->state->geo.nplaces,
 		.places_free = v->nplaces,
@@ -104,7 +106,7 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 	ret->ticket = atomic_load(&e->tickets);
 	ret->frames_present = front_present(e->front);
 	/* Room must come from elsewhere while the system has no memory to give. */
-	if (now_ns() < v->grow_again)
+	if (now_ns() < v->grow_again && ret->frames_present < ret->frames_max)
 		ret->frames_max = ret->frames_present;
 	ret->frames_free = idstack_count(&e->front->free);
 	for (unsigned i = 0; i < e->nqueues; i++)

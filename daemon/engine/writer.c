@@ -6,19 +6,31 @@ void writer_init(struct writer *w, struct engine *e, enum segment_kind kind, uin
 	*w = (struct writer){.e = e, .kind = kind, .keep = keep, .segment = SEGMENT_NONE};
 }
 
+/* Who walks over the records need not go further than this. */
+static void raise_top(struct engine *e, uint32_t id)
+{
+	uint32_t top = atomic_load_explicit(&e->records_top, memory_order_relaxed);
+
+	while (top <= id &&
+	       !atomic_compare_exchange_weak_explicit(&e->records_top, &top, id + 1,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 static bool writer_open(struct writer *w)
 {
 	struct engine *e = w->e;
 	uint32_t frame = front_get(e->front, w->keep);
 	uint32_t id;
 
-	if (idstack_count(&e->front->free) < e->reserve)
+	if (idstack_count(&e->front->free) < engine_reserve_frames(e))
 		engine_kick_mover(e);
 	if (frame == FRAME_NONE)
 		return false;
 	/* There are as many records as frames and places, and each used one has one of these. */
 	id = idstack_pop(&e->records, 0);
 	z_assert(id != IDSTACK_NONE);
+	raise_top(e, id);
 	w->segment = id;
 	w->record = &e->state->segments[id];
 	w->base = front_frame(e->front, frame);

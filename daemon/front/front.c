@@ -114,6 +114,7 @@ bool front_claim(struct front *f, uint32_t frame)
 	if (*entry != frame)
 		return false;
 	*entry = FRAME_NONE;
+	f->top = (uint32_t)max_u64(f->top, frame + 1);
 	add_present(f, 1);
 	return true;
 }
@@ -157,6 +158,7 @@ int front_grow(struct front *f, uint32_t *ret_frame)
 	if (madvise(front_frame(f, frame), FRAME_SIZE, MADV_POPULATE_WRITE) < 0)
 		return errno == EAGAIN ? -ENOMEM : -errno;
 	f->nabsent--;
+	f->top = (uint32_t)max_u64(f->top, frame + 1);
 	add_present(f, 1);
 	front_put(f, frame);
 	*ret_frame = frame;

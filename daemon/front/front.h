@@ -31,9 +31,10 @@ struct front {
 	/* atomic, any thread */
 	struct idstack free;
 	_Atomic uint32_t present; /* free and in use; written by the mover */
-	/* mover only: stack of absent frames */
-	uint32_t *absent;
+	/* mover only */
+	uint32_t *absent; /* stack; low numbers come first as long as nothing was given back */
 	uint32_t nabsent;
+	uint32_t top; /* frames from here on were never present */
 };
 
 /*

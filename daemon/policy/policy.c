@@ -6,7 +6,7 @@
 #define SPARSE_FREE	 8  /* in memory: two become one, for a copy of half a MiB */
 #define SPARSE_EVICT	 12 /* instead of writing it: a copy costs far less than a write of 1 MiB */
 #define SPARSE_STORE	 12 /* in the store, while places are left */
-#define SPARSE_DESPERATE 15 /* somebody waits: any gain */
+#define SPARSE_DESPERATE 15 /* somebody waits, or the limit was lowered: any gain */
 
 static bool at_most(const struct survey_victim *v, unsigned sixteenths)
 {
@@ -30,8 +30,21 @@ bool policy_clean_instead(uint32_t live_bytes)
 	return live_bytes <= SEGMENT_SIZE / 16 * SPARSE_EVICT;
 }
 
+/* Frames above a limit that was lowered. */
+static uint32_t over_limit(const struct survey *s)
+{
+	return s->frames_present > s->frames_max ? s->frames_present - s->frames_max : 0;
+}
+
+/*
+ * Above the limit one frame of two goes to the system, whether or not writers would take it: else
+ * they could keep the limit from being reached for as long as they write, or not write at all until
+ * it is.
+ */
 uint32_t policy_shrink_keep(const struct survey *s)
 {
+	if (over_limit(s))
+		return s->frames_kept + !s->shrink_due;
 	return s->frames_reserve + s->frames_reserve / 2;
 }
 
@@ -59,18 +72,18 @@ static enum policy_action make_room(const struct survey *s)
 		return POLICY_CLEAN_STORE;
 	if (may_evict(s))
 		return POLICY_EVICT;
-	if (!s->waiting || s->frames_coming > 0)
+	if ((!s->waiting && !over_limit(s)) || s->frames_coming > 0)
 		return POLICY_NONE;
 	if (at_most(&s->sparsest, SPARSE_DESPERATE))
 		return POLICY_CLEAN_MEMORY;
-	return POLICY_DENY;
+	return s->waiting ? POLICY_DENY : POLICY_NONE;
 }
 
 enum policy_action policy_decide(const struct survey *s, bool idle)
 {
-	if (s->frames_free + s->frames_coming < s->frames_reserve)
-		return s->frames_present < s->frames_max ? POLICY_GROW : make_room(s);
-	if (idle && s->frames_free > policy_shrink_keep(s))
+	if ((idle || over_limit(s)) && s->frames_free > policy_shrink_keep(s))
 		return POLICY_SHRINK;
+	if (s->frames_free + s->frames_coming < s->frames_reserve + over_limit(s))
+		return s->frames_present < s->frames_max ? POLICY_GROW : make_room(s);
 	return POLICY_NONE;
 }

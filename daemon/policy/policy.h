@@ -11,6 +11,9 @@
  *   3. clean the sparsest segment of the store, when its places run out
  *   4. clean in memory for little, if a writer waits
  *
+ * Above the limit, which may have been lowered, the same makes room, for the system and for writers
+ * in turn, until memory is within it again.
+ *
  * If none of these gives room and nothing is under way that will, the writers that wait are told
  * so.
  */

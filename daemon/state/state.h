@@ -24,7 +24,7 @@
 #define SLOTS_MAX     ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
 
 #define STATE_MAGIC   0x6574617453505a5aull
-#define STATE_VERSION 1u
+#define STATE_VERSION 2u
 
 struct state_header {
 	uint64_t magic;
@@ -40,13 +40,16 @@ struct state_header {
 	uint64_t total_size;
 	uint64_t checksum;	   /* XXH3 of all above */
 	_Atomic uint64_t next_seq; /* the next segment's sequence number */
+	/* Settings that outlive a process, in frames; atomic, any thread. */
+	_Atomic uint32_t limit;
+	_Atomic uint32_t reserve; /* 0: the engine's choice */
 };
 
 _Static_assert(offsetof(struct state_header, next_seq) == 72, "part of the state's layout");
 
 struct state_geometry {
 	uint64_t nslots;  /* 1 to SLOTS_MAX */
-	uint32_t nframes; /* the front tier's limit in MiB, at least 1 */
+	uint32_t nframes; /* the most MiB the front tier's limit can be set to, at least 1 */
 	uint32_t nplaces; /* segments the store has room for, 0 without a store */
 };
 

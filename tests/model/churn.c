@@ -95,7 +95,7 @@ static void discard_all(struct churn *c)
 	assert_in_range(idstack_count(&c->r.e->records), c->r.e->state->nsegments - 4,
 			c->r.e->state->nsegments);
 	/* Idle, so that the memory has gone back as well. */
-	assert_true(front_present(c->r.e->front) <= 4 + c->r.e->reserve + c->r.e->reserve / 2);
+	assert_true(front_present(c->r.e->front) <= 4 + engine_reserve_frames(c->r.e) * 3 / 2);
 }
 
 static void churn(uint64_t slots, uint64_t memory_mib, uint32_t store_mib)

@@ -20,6 +20,7 @@ static const struct survey base = {
 	.frames_present = 100,
 	.frames_free = 5,
 	.frames_reserve = 6,
+	.frames_kept = 3,
 	.places_max = 1000,
 	.places_free = 500,
 	.places_kept = 2,
@@ -149,6 +150,60 @@ static void places_run_out(void **state)
 	expect(&s, false, POLICY_CLEAN_STORE);
 }
 
+/* The limit was lowered by 50 frames. */
+static void above_the_limit(void **state)
+{
+	struct survey s = base;
+
+	s.frames_max = 50;
+	/* What is free goes back at once, but for what is kept and one that writers may take. */
+	expect(&s, false, POLICY_SHRINK);
+	assert_int_equal(policy_shrink_keep(&s), 4);
+	s.frames_free = 4;
+	expect(&s, false, POLICY_EVICT);
+	/* That one too, if the one before was left to them. */
+	s.shrink_due = true;
+	assert_int_equal(policy_shrink_keep(&s), 3);
+	expect(&s, false, POLICY_SHRINK);
+	s.frames_free = 3;
+	expect(&s, false, POLICY_EVICT);
+	/* As many as are to go may be under way. */
+	s.frames_coming = 52;
+	expect(&s, false, POLICY_EVICT);
+	s.frames_coming = 53;
+	expect(&s, false, POLICY_NONE);
+	/* No frame is asked for, however few are free. */
+	s.frames_coming = 0;
+	s.frames_free = 0;
+	expect(&s, false, POLICY_EVICT);
+	/* Within the limit again, there is the reserve to be filled. */
+	s.frames_max = 100;
+	expect(&s, false, POLICY_EVICT);
+	assert_int_equal(policy_shrink_keep(&s), 9);
+	s.frames_max = 101;
+	expect(&s, false, POLICY_GROW);
+}
+
+static void above_the_limit_without_a_store(void **state)
+{
+	struct survey s = base;
+
+	s.frames_max = 50;
+	s.frames_free = 4;
+	s.places_max = s.places_free = 0;
+	s.store_ready = false;
+	s.next.id = SEGMENT_NONE;
+	/* Any gain is taken, though nobody waits; then memory stays where it is. */
+	s.sparsest.live = S16(15);
+	expect(&s, false, POLICY_CLEAN_MEMORY);
+	s.sparsest.live = S16(15) + 4;
+	expect(&s, false, POLICY_NONE);
+	s.waiting = true;
+	expect(&s, false, POLICY_DENY);
+	s.frames_coming = 1;
+	expect(&s, false, POLICY_NONE);
+}
+
 static void a_small_store_is_short_later(void **state)
 {
 	struct survey s = base;
@@ -177,6 +232,7 @@ static void no_action_without_its_object(void **state)
 	struct survey s = base;
 
 	for (unsigned i = 0; i < 6 * 6 * 6 * 256; i++) {
+		static const uint32_t max[] = {100, 100, 60};
 		unsigned bits = i % 256, n = i / 256;
 		enum policy_action a;
 
@@ -192,6 +248,8 @@ static void no_action_without_its_object(void **state)
 		s.sparsest_stored.id = bits & 32 ? 3 : SEGMENT_NONE;
 		s.sparsest_stored.live = bits & 64 ? S16(4) : S16(14);
 		s.frames_present = bits & 128 ? 100 : 99;
+		s.frames_max = max[i % 3];
+		s.shrink_due = i % 5 == 0;
 		a = policy_decide(&s, i % 3 == 0);
 		if (a == POLICY_EVICT)
 			assert_true(s.store_ready && s.next.id != SEGMENT_NONE &&
@@ -204,6 +262,8 @@ static void no_action_without_its_object(void **state)
 			assert_true(s.waiting && s.frames_coming == 0);
 		if (a == POLICY_GROW)
 			assert_true(s.frames_present < s.frames_max);
+		if (a == POLICY_SHRINK)
+			assert_true(s.frames_free > policy_shrink_keep(&s));
 	}
 }
 
@@ -216,6 +276,8 @@ int main(void)
 		cmocka_unit_test(nothing_without_a_store),
 		cmocka_unit_test(the_store_is_busy),
 		cmocka_unit_test(places_run_out),
+		cmocka_unit_test(above_the_limit),
+		cmocka_unit_test(above_the_limit_without_a_store),
 		cmocka_unit_test(a_small_store_is_short_later),
 		cmocka_unit_test(moving_or_writing),
 		cmocka_unit_test(no_action_without_its_object),
