@@ -1,78 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "ctl/render.h"
-#include "common/counters.h"
-#include "common/size.h"
 #include "common/util.h"
+#include "ctl/cell.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-
-#define PAGE_BYTES 4096.0
-#define CELL_MAX   32
-
-/* A small text made from values of which some may be unknown. */
-struct cell {
-	char s[CELL_MAX];
-};
-
-static struct cell cell_text(const char *s)
-{
-	struct cell c;
-
-	snprintf(c.s, sizeof(c.s), "%s", s);
-	return c;
-}
-
-static struct cell cell_count(struct ctl_num n)
-{
-	struct cell c = {"?"};
-
-	if (n.known)
-		snprintf(c.s, sizeof(c.s), "%" PRIu64, n.v);
-	return c;
-}
-
-static struct cell cell_bytes(struct ctl_num n)
-{
-	char text[SIZE_TEXT_MAX];
-
-	return n.known ? cell_text(size_format(text, n.v)) : cell_text("?");
-}
-
-/* @a / @b times @scale with @unit behind it; "-" where there is nothing to divide by. */
-static struct cell cell_ratio(double a, double b, bool known, double scale, const char *unit)
-{
-	struct cell c;
-
-	if (!known)
-		return cell_text("?");
-	if (b == 0)
-		return cell_text("-");
-	snprintf(c.s, sizeof(c.s), scale == 100 ? "%.1f%s" : "%.2f%s", a / b * scale, unit);
-	return c;
-}
-
-static struct cell cell_percent(struct ctl_num a, struct ctl_num b)
-{
-	return cell_ratio((double)a.v, (double)b.v, a.known && b.known, 100, " %");
-}
-
-/* Pages against the bytes they were compressed to. */
-static struct cell cell_compression(struct ctl_num pages, struct ctl_num bytes)
-{
-	bool known = pages.known && bytes.known;
-
-	/* The two counters are not of one instant, so one may say empty before the other. */
-	if (known && pages.v == 0)
-		return cell_text("-");
-	return cell_ratio((double)pages.v * PAGE_BYTES, (double)bytes.v, known, 1, "");
-}
-
-static struct ctl_num sum(struct ctl_num a, struct ctl_num b)
-{
-	return (struct ctl_num){a.known && b.known, a.v + b.v};
-}
 
 void put_printable(FILE *out, const char *s)
 {
@@ -148,8 +81,8 @@ static void put_health(FILE *out, struct ctl_num health)
 
 static void put_tiers(FILE *out, const struct ctl_stats *stats)
 {
-	struct ctl_num pages = sum(N(slots_resident), N(slots_stored));
-	struct ctl_num bytes = sum(N(resident_compressed_bytes), N(stored_compressed_bytes));
+	struct ctl_num pages = num_sum(N(slots_resident), N(slots_stored));
+	struct ctl_num bytes = num_sum(N(resident_compressed_bytes), N(stored_compressed_bytes));
 
 	row(out, "size", "%s", cell_bytes(N(device_bytes)).s);
 	row(out, "used", "%s of %s pages (%s), %s same-filled, %s lost",
@@ -201,6 +134,28 @@ static void put_traffic(FILE *out, const struct ctl_stats *stats)
 
 #undef N
 
+static void put_latency(FILE *out, const struct ctl_stats *stats)
+{
+	static const struct {
+		const char *label, *name[2], *text[2];
+	} rows[] = {
+		{"latency", {"read_latency", "write_latency"}, {"swap-in", "swap-out"}},
+		{"", {"store_read_latency", "store_write_latency"}, {"store read", "store write"}},
+		{"", {"decompress_time", "compress_time"}, {"decompress", "compress"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		fprintf(out, "%-13s", rows[i].label);
+		for (size_t j = 0; j < 2; j++) {
+			const struct ctl_histogram *h = ctl_stats_histogram(stats, rows[i].name[j]);
+
+			fprintf(out, "%s%s p50 %s, p99 %s", j ? "; " : "", rows[i].text[j],
+				cell_percentile(h, 0.5).s, cell_percentile(h, 0.99).s);
+		}
+		fputc('\n', out);
+	}
+}
+
 void render_status(FILE *out, const char *device, const struct ctl_status *st,
 		   const struct ctl_stats *stats)
 {
@@ -211,6 +166,7 @@ void render_status(FILE *out, const char *device, const struct ctl_status *st,
 	put_head(out, device, st);
 	put_tiers(out, stats);
 	put_traffic(out, stats);
+	put_latency(out, stats);
 	put_health(out, st->health);
 	fprintf(out, "%-13s", "last error");
 	put_printable(out, st->last_error.known ? st->last_error.s : "-");
@@ -222,68 +178,4 @@ void render_version(FILE *out, const struct ctl_status *st)
 	fputs("zswapd ", out);
 	put_text(out, &st->daemon_version);
 	fprintf(out, ", protocol %s\n", cell_count(st->protocol).s);
-}
-
-void render_stats_text(FILE *out, const struct ctl_stats *stats)
-{
-	static const char *const units[] = {
-		[NLPROTO_UNIT_NONE] = "",
-		[NLPROTO_UNIT_PAGES] = " pages",
-		[NLPROTO_UNIT_BYTES] = " bytes",
-	};
-
-	for (size_t i = 0; i < stats->n; i++) {
-		const struct ctl_counter *c = &stats->c[i];
-		bool has_unit = c->value.known && c->unit.known && c->unit.v < ARRAY_SIZE(units);
-
-		fprintf(out, "%-32s %20s%s\n", c->name, cell_count(c->value).s,
-			has_unit ? units[c->unit.v] : "");
-	}
-}
-
-/* Names are [a-z0-9_] (ctl/reply.h), so nothing needs an escape. */
-void render_stats_json(FILE *out, const struct ctl_stats *stats)
-{
-	fputs("{", out);
-	for (size_t i = 0; i < stats->n; i++) {
-		const struct ctl_counter *c = &stats->c[i];
-
-		fprintf(out, "%s\n  \"%s\": %s", i ? "," : "", c->name,
-			c->value.known ? cell_count(c->value).s : "null");
-	}
-	fputs(stats->n ? "\n}\n" : "}\n", out);
-}
-
-/* The daemon may know counters that this program's table does not have. */
-static const char *help_of(const char *name)
-{
-	for (size_t i = 0; i < COUNTER_COUNT; i++)
-		if (!strcmp(counter_table[i].name, name))
-			return counter_table[i].text;
-	return NULL;
-}
-
-static const char *type_of(struct ctl_num kind)
-{
-	if (kind.known && kind.v == NLPROTO_KIND_COUNTER)
-		return "counter";
-	if (kind.known && kind.v == NLPROTO_KIND_GAUGE)
-		return "gauge";
-	return "untyped";
-}
-
-/* @device passed nlproto_name_ok(), so the label needs no escapes. */
-void render_stats_prometheus(FILE *out, const char *device, const struct ctl_stats *stats)
-{
-	for (size_t i = 0; i < stats->n; i++) {
-		const struct ctl_counter *c = &stats->c[i];
-		const char *help = help_of(c->name);
-
-		if (!c->value.known)
-			continue;
-		if (help)
-			fprintf(out, "# HELP zswapd_%s %s\n", c->name, help);
-		fprintf(out, "# TYPE zswapd_%s %s\n", c->name, type_of(c->kind));
-		fprintf(out, "zswapd_%s{device=\"%s\"} %" PRIu64 "\n", c->name, device, c->value.v);
-	}
 }

@@ -2,8 +2,7 @@
 /*
  * The daemon's numbers as people and programs read them.  Pure: what is given is written to @out.
  *
- *  "?"  the value was not sent or could not be read
- *  "-"  there is none: a ratio of nothing, no error so far
+ * "?" and "-" mean what they do in ctl/cell.h.
  */
 #ifndef ZSWAPD_CTL_RENDER_H
 #define ZSWAPD_CTL_RENDER_H
@@ -24,13 +23,19 @@ void render_status(FILE *out, const char *device, const struct ctl_status *st,
 /* The daemon's side of `zswapctl version`. */
 void render_version(FILE *out, const struct ctl_status *st);
 
-/* Name, value and unit, one counter a line. */
+/* Name, value and unit, one counter a line; then the histograms with their percentiles. */
 void render_stats_text(FILE *out, const struct ctl_stats *stats);
 
-/* One flat object of numbers; null for an unreadable value. */
+/*
+ * One flat object of numbers, null for an unreadable value; its member "histograms" has an object
+ * for each, with "buckets" as [least, greatest, count].
+ */
 void render_stats_json(FILE *out, const struct ctl_stats *stats);
 
-/* Exposition format 0.0.4; an unreadable value is left out. */
+/*
+ * Exposition format 0.0.4; an unreadable value is left out.  Histograms of times are in seconds and
+ * named so.
+ */
 void render_stats_prometheus(FILE *out, const char *device, const struct ctl_stats *stats);
 
 #endif

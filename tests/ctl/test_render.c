@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The renderers against whole texts, from fixed values. */
 #include "common/counters.h"
+#include "common/histograms.h"
 #include "common/util.h"
 #include "ctl/render.h"
+#include "tests/ctl/exposition.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +41,7 @@ static void set(const char *name, uint64_t v)
 	set_num(&counter(name)->value, v);
 }
 
-/* All counters of the table, with value 0. */
+/* All counters and histograms of the tables, with nothing counted. */
 static int set_up(void **state)
 {
 	memset(&stats, 0, sizeof(stats));
@@ -51,6 +53,13 @@ static int set_up(void **state)
 		set_num(&c->kind, counter_table[i].kind);
 		set_num(&c->unit, counter_table[i].unit);
 		set_num(&c->value, 0);
+	}
+	for (size_t i = 0; i < HISTOGRAM_COUNT; i++) {
+		struct ctl_histogram *h = &stats.h[stats.nhistograms++];
+
+		strcpy(h->name, histogram_table[i].name);
+		set_num(&h->unit, histogram_table[i].unit);
+		set_num(&h->sum, 0);
 	}
 	set_text(&status.daemon_version, "0.1.0");
 	set_text(&status.path, "/dev/zswap/zswap0");
@@ -94,7 +103,7 @@ static void fill(void)
 	set("checksum_failures_total", 2);
 }
 
-static void assert_text(void (*render)(FILE *out), const char *expected)
+static char *text_of(void (*render)(FILE *out))
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -103,6 +112,13 @@ static void assert_text(void (*render)(FILE *out), const char *expected)
 	assert_non_null(out);
 	render(out);
 	fclose(out);
+	return text;
+}
+
+static void assert_text(void (*render)(FILE *out), const char *expected)
+{
+	char *text = text_of(render);
+
 	assert_string_equal(text, expected);
 	free(text);
 }
@@ -117,9 +133,22 @@ static void status_without_stats(FILE *out)
 	render_status(out, "zswap0", &status, NULL);
 }
 
+/* Ten reads; the other histogram is there and empty, the rest was not sent. */
+static void two_histograms(void)
+{
+	stats.nhistograms = 2;
+	stats.h[0].n = 3;
+	stats.h[0].b[0] = (struct nlproto_bucket){0, 63, 1};
+	stats.h[0].b[1] = (struct nlproto_bucket){32768, 38400, 8};
+	stats.h[0].b[2] = (struct nlproto_bucket){1000000, 1190000, 1};
+	stats.h[0].count = 10;
+	set_num(&stats.h[0].sum, 1500000);
+}
+
 static void status_screen(void **state)
 {
 	fill();
+	two_histograms();
 	status.health.v = NLPROTO_HEALTH_CHECKSUM | NLPROTO_HEALTH_NO_DISCARD | 1u << 31;
 	set_text(&status.last_error, "store: \x1b[31mbad\nsector");
 	assert_text(status_of_all,
@@ -140,6 +169,9 @@ static void status_screen(void **state)
 		    "readahead    400 pages, 75.0 % were asked for\n"
 		    "batches      500, 25.0 % overlapped with store reads\n"
 		    "errors       store reads 0, store writes 0, checksums 2, rejected 0\n"
+		    "latency      swap-in p50 38 us, p99 1.2 ms; swap-out p50 -, p99 -\n"
+		    "             store read p50 ?, p99 ?; store write p50 ?, p99 ?\n"
+		    "             decompress p50 ?, p99 ?; compress p50 ?, p99 ?\n"
 		    "health       pages failed their checksum\n"
 		    "             swap used without discard: freed pages keep their space\n"
 		    "             finding number 31, unknown to this version\n"
@@ -167,6 +199,9 @@ static void nothing_stored_is_a_dash(void **state)
 		    "readahead    0 pages, - were asked for\n"
 		    "batches      0, - overlapped with store reads\n"
 		    "errors       store reads 0, store writes 0, checksums 0, rejected 0\n"
+		    "latency      swap-in p50 -, p99 -; swap-out p50 -, p99 -\n"
+		    "             store read p50 -, p99 -; store write p50 -, p99 -\n"
+		    "             decompress p50 -, p99 -; compress p50 -, p99 -\n"
 		    "health       good\n"
 		    "last error   -\n");
 	/* Bytes that outlive their pages for an instant are no ratio of 0. */
@@ -189,6 +224,9 @@ static void nothing_stored_is_a_dash(void **state)
 		    "readahead    0 pages, - were asked for\n"
 		    "batches      0, - overlapped with store reads\n"
 		    "errors       store reads 0, store writes 0, checksums 0, rejected 0\n"
+		    "latency      swap-in p50 -, p99 -; swap-out p50 -, p99 -\n"
+		    "             store read p50 -, p99 -; store write p50 -, p99 -\n"
+		    "             decompress p50 -, p99 -; compress p50 -, p99 -\n"
 		    "health       good\n"
 		    "last error   -\n");
 }
@@ -215,6 +253,9 @@ static void unreadable_values_hide_no_others(void **state)
 		    "readahead    ? pages, ? were asked for\n"
 		    "batches      ?, ? overlapped with store reads\n"
 		    "errors       store reads ?, store writes ?, checksums ?, rejected ?\n"
+		    "latency      swap-in p50 ?, p99 ?; swap-out p50 ?, p99 ?\n"
+		    "             store read p50 ?, p99 ?; store write p50 ?, p99 ?\n"
+		    "             decompress p50 ?, p99 ?; compress p50 ?, p99 ?\n"
 		    "health       ?\n"
 		    "last error   -\n");
 }
@@ -231,6 +272,7 @@ static void three(void)
 
 	memcpy(stats.c, c, sizeof(c));
 	stats.n = ARRAY_SIZE(c);
+	stats.nhistograms = 0;
 }
 
 static void as_text(FILE *out)
@@ -282,6 +324,117 @@ static void stats_prometheus(void **state)
 				   "zswapd_mystery{device=\"zswap0\"} 5\n");
 }
 
+static void assert_has(const char *text, const char *word)
+{
+	if (!strstr(text, word))
+		fail_msg("'%s' is not in:\n%s", word, text);
+}
+
+static void histograms_text(void **state)
+{
+	two_histograms();
+	stats.n = 0;
+	assert_text(as_text,
+		    "\n"
+		    "                          count      p50      p90      p99    p99.9      "
+		    "max\n"
+		    "read_latency                 10    38 us    38 us   1.2 ms   1.2 ms   "
+		    "1.2 ms\n"
+		    "write_latency                 0        -        -        -        -        "
+		    "-\n");
+}
+
+static void histograms_json(void **state)
+{
+	two_histograms();
+	three();
+	stats.nhistograms = 2;
+	stats.n = 1;
+	stats.h[1].sum.known = false;
+	stats.h[1].unit.v = 99;
+	assert_text(as_json,
+		    "{\n"
+		    "  \"slots_used\": 7,\n"
+		    "  \"histograms\": {\n"
+		    "    \"read_latency\": {\"unit\": \"nanoseconds\", \"count\": 10, \"sum\": "
+		    "1500000, \"p50\": 38400, \"p90\": 38400, \"p99\": 1190000, \"p999\": "
+		    "1190000, \"max\": 1190000, \"buckets\": [[0, 63, 1], [32768, 38400, 8], "
+		    "[1000000, 1190000, 1]]},\n"
+		    "    \"write_latency\": {\"unit\": null, \"count\": 0, \"sum\": null, "
+		    "\"p50\": null, \"p90\": null, \"p99\": null, \"p999\": null, \"max\": null, "
+		    "\"buckets\": []}\n"
+		    "  }\n"
+		    "}\n");
+}
+
+static void histograms_prometheus(void **state)
+{
+	char *text;
+
+	/* Whole, as the daemon would send it. */
+	fill();
+	two_histograms();
+	stats.nhistograms = HISTOGRAM_COUNT;
+	text = text_of(as_prometheus);
+	assert_null(exposition_fault(text));
+	assert_has(text, "# HELP zswapd_read_latency_seconds read requests, from taken");
+	assert_has(text,
+		   "# TYPE zswapd_read_latency_seconds histogram\n"
+		   "zswapd_read_latency_seconds_bucket{device=\"zswap0\",le=\"2.55e-07\"} 1\n");
+	assert_has(text, "_bucket{device=\"zswap0\",le=\"3.2767e-05\"} 1\n");
+	assert_has(text, "_bucket{device=\"zswap0\",le=\"6.5535e-05\"} 9\n");
+	assert_has(text, "_bucket{device=\"zswap0\",le=\"+Inf\"} 10\n");
+	assert_has(text, "zswapd_read_latency_seconds_sum{device=\"zswap0\"} 0.0015\n");
+	assert_has(text, "zswapd_read_latency_seconds_count{device=\"zswap0\"} 10\n");
+	assert_has(text, "zswapd_write_latency_seconds_count{device=\"zswap0\"} 0\n");
+	free(text);
+	/* Unreadable values cost themselves, and what is left is still right. */
+	set_num(&stats.c[0].value, 0);
+	stats.c[0].value.known = false;
+	stats.h[0].sum.known = false;
+	text = text_of(as_prometheus);
+	assert_null(exposition_fault(text));
+	assert_null(strstr(text, "zswapd_read_latency"));
+	free(text);
+	three();
+	text = text_of(as_prometheus);
+	assert_null(exposition_fault(text));
+	free(text);
+}
+
+/* The reader above does find faults. */
+static void wrong_expositions_are_seen(void **state)
+{
+#define BUCKET "h_bucket{d=\"x\",le="
+#define TAIL   "h_sum{d=\"x\"} 1\nh_count{d=\"x\"} 2\n"
+	static const char *const wrong[] = {
+		"a{d=\"x\"} 1\n",
+		"# TYPE a gauge\na{d=\"x\"} 1",
+		"# TYPE a gauge\n",
+		"# TYPE a gauge\na{d=\"x\"} 1\na{d=\"x\"} 1\n",
+		"# TYPE a gauge\na{d=\"x\"} 1\n# TYPE a gauge\na{d=\"x\"} 1\n",
+		"# TYPE a number\na{d=\"x\"} 1\n",
+		"# HELP b text\n# TYPE a gauge\na{d=\"x\"} 1\n",
+		"# TYPE a gauge\na{d=x} 1\n",
+		"# TYPE a gauge\na{d=\"x\"} 1 2\n",
+		"# TYPE a gauge\na{d=\"x\"} null\n",
+		"# TYPE a gauge\nb{d=\"x\"} 1\n",
+		"# TYPE a-b gauge\na-b{d=\"x\"} 1\n",
+		"# TYPE h histogram\n" BUCKET "\"1\"} 1\n" TAIL,
+		"# TYPE h histogram\n" BUCKET "\"+Inf\"} 1\n" TAIL,
+		"# TYPE h histogram\n" BUCKET "\"2\"} 1\n" BUCKET "\"1\"} 1\n" BUCKET
+		"\"+Inf\"} 2\n" TAIL,
+		"# TYPE h histogram\n" BUCKET "\"1\"} 3\n" BUCKET "\"+Inf\"} 2\n" TAIL,
+		"# TYPE h histogram\n" BUCKET "\"+Inf\"} 2\nh_count{d=\"x\"} 2\n",
+	};
+
+	assert_null(exposition_fault("# TYPE h histogram\n" BUCKET "\"1\"} 1\n" BUCKET
+				     "\"+Inf\"} 2\n" TAIL));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		if (!exposition_fault(wrong[i]))
+			fail_msg("taken for right: %s", wrong[i]);
+}
+
 static void version(FILE *out)
 {
 	render_version(out, &status);
@@ -303,6 +456,10 @@ int main(void)
 		cmocka_unit_test_setup(stats_text, set_up),
 		cmocka_unit_test_setup(stats_json, set_up),
 		cmocka_unit_test_setup(stats_prometheus, set_up),
+		cmocka_unit_test_setup(histograms_text, set_up),
+		cmocka_unit_test_setup(histograms_json, set_up),
+		cmocka_unit_test_setup(histograms_prometheus, set_up),
+		cmocka_unit_test(wrong_expositions_are_seen),
 		cmocka_unit_test_setup(versions, set_up),
 	};
 
