@@ -78,8 +78,9 @@ struct config {
 	int swap_priority; /* -1: chosen by the kernel */
 	enum config_discard swap_discard;
 
-	uint64_t memory_limit; /* bytes */
-	int memory_level;      /* zstd's */
+	uint64_t memory_limit;	 /* bytes */
+	uint64_t memory_reserve; /* bytes; 0: the engine's choice */
+	int memory_level;	 /* zstd's */
 
 	char store_path[CONFIG_PATH_MAX + 1]; /* empty: no store */
 	uint64_t store_size;		      /* bytes; 0: the whole device */

@@ -55,8 +55,10 @@
 	  "Priority among swap devices, higher is used first; -1 lets the kernel choose.")                            \
 	X(swap,   discard,   swap_discard,     CHOICE, 0, 0, "off|pages", "pages", START,                             \
 	  "Whether the kernel reports pages it has freed; off keeps their memory in use.")                            \
-	X(memory, limit,     memory_limit,     SIZE,   CONFIG_MEMORY_LIMIT_MIN, INT64_MAX, NULL, "20%", START,        \
+	X(memory, limit,     memory_limit,     SIZE,   CONFIG_MEMORY_LIMIT_MIN, INT64_MAX, NULL, "20%", LIVE,         \
 	  "Memory for compressed pages; beyond it the oldest go to the store.")                                       \
+	X(memory, reserve,   memory_reserve,   SIZE,   0, INT64_MAX, NULL, "0", LIVE,                                 \
+	  "Part of the limit that is kept free ahead of need; 0 lets zswapd choose.")                                 \
 	X(memory, level,     memory_level,     INT,    -7, 19, NULL, "1", LIVE,                                       \
 	  "zstd level; higher is denser and slower, negative levels are the fastest.")                                \
 	X(store,  path,      store_path,       PATH,   0, CONFIG_PATH_MAX, NULL, "none", START,                       \

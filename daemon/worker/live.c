@@ -1,9 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/worker/live.h"
+#include "common/size.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 typedef int (*apply_fn)(struct engine *e, const struct config *c, char *reason);
+
+static int apply_limit(struct engine *e, const struct config *c, char *reason)
+{
+	char low[SIZE_TEXT_MAX], high[SIZE_TEXT_MAX];
+	int r = engine_set_memory_limit(e, c->memory_limit);
+	uint64_t min, max;
+
+	engine_memory_range(e, &min, &max);
+	size_format(low, min);
+	if (r == -ERANGE)
+		snprintf(reason, CONFIG_REASON_MAX, "it can be set from %s to %s while zswapd runs",
+			 low, size_format(high, max));
+	else if (r == -ENOSPC)
+		snprintf(reason, CONFIG_REASON_MAX,
+			 "pages are held that need %s, and the store has no room for them; "
+			 "end programs, or give the store more room and restart",
+			 low);
+	return r;
+}
+
+static int apply_reserve(struct engine *e, const struct config *c, char *reason)
+{
+	engine_set_memory_reserve(e, c->memory_reserve);
+	return 0;
+}
 
 static int apply_level(struct engine *e, const struct config *c, char *reason)
 {
@@ -18,6 +45,8 @@ static int apply_overlap(struct engine *e, const struct config *c, char *reason)
 }
 
 static const apply_fn appliers[CONFIG_OPTION_COUNT] = {
+	[CONFIG_OPTION_memory_limit] = apply_limit,
+	[CONFIG_OPTION_memory_reserve] = apply_reserve,
 	[CONFIG_OPTION_memory_level] = apply_level,
 	[CONFIG_OPTION_read_overlap] = apply_overlap,
 };

@@ -120,6 +120,8 @@ static int open_engine(struct worker *w)
 	struct engine_options o = {
 		.device_bytes = w->config->device_size,
 		.memory_limit = w->config->memory_limit,
+		.memory_max = w->config->ram_bytes,
+		.memory_reserve = w->config->memory_reserve,
 		.level = w->config->memory_level,
 		.overlap = w->config->read_overlap,
 		.nqueues = w->nqueues,

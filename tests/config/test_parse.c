@@ -298,7 +298,7 @@ static void unknown_names(void **state)
 
 	parse_says(&c, "[memory]\nlimits = 64M ; foo\nlevel = 3\n",
 		   "<4>zswapd: z.conf:2: [memory] limits: unknown key, ignored; there are: limit "
-		   "level\n");
+		   "reserve level\n");
 	assert_int_equal(c.memory_level, 3);
 	parse_says(&c, "[zstd]\nlevel = 3\n",
 		   "<4>zswapd: z.conf:2: [zstd] level: unknown section, ignored; there are: device "

@@ -29,6 +29,38 @@ static void nothing_else_is_applied(void **state)
 	assert_string_equal(reason, "nothing applies it; restart zswapd");
 }
 
+static void the_limit_moves(void **state)
+{
+	struct engine_options o = {
+		.device_bytes = MIB(4),
+		.memory_limit = MIB(32),
+		.memory_max = MIB(64),
+		.level = 1,
+		.nqueues = 1,
+		.store = {.fd = -1},
+		.state_fd = -1,
+		.front_fd = -1,
+	};
+	char reason[CONFIG_REASON_MAX];
+	uint64_t v[COUNTER_COUNT];
+	struct engine *e;
+	struct config c;
+
+	assert_int_equal(engine_new(&e, &o), 0);
+	config_init_defaults(&c, GIB(8));
+	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_limit, "64M", "test", reason), 0);
+	assert_int_equal(live_apply(e, CONFIG_OPTION_memory_limit, &c, reason), 0);
+	engine_counters(e, v);
+	assert_int_equal(v[CTR_memory_limit_bytes], MIB(64));
+	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_limit, "65M", "test", reason), 0);
+	assert_int_equal(live_apply(e, CONFIG_OPTION_memory_limit, &c, reason), -ERANGE);
+	assert_string_equal(reason, "it can be set from 9.0 MiB to 64.0 MiB while zswapd runs");
+	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_reserve, "9M", "test", reason), 0);
+	assert_int_equal(live_apply(e, CONFIG_OPTION_memory_reserve, &c, reason), 0);
+	assert_int_equal(engine_memory_reserve(e), MIB(9));
+	engine_free(e);
+}
+
 /* On an engine that is there, with values at the ends of their range. */
 static void values_are_taken(void **state)
 {
@@ -68,6 +100,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_the_table_says),
 		cmocka_unit_test(nothing_else_is_applied),
+		cmocka_unit_test(the_limit_moves),
 		cmocka_unit_test(values_are_taken),
 	};
 
