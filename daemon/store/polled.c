@@ -15,7 +15,8 @@
 
 #define STORE_FILE     0
 #define TIMER_SLACK_NS 1u
-#define MEAN_WEIGHT    8 /* of the past, against one read */
+#define MEAN_WEIGHT    8  /* of the past, against one read */
+#define LATE_WEIGHT    64 /* the same, for late wakings */
 
 #define PROBE_BYTES    4096u
 #define PROBE_NS       1000000000u
@@ -31,17 +32,22 @@ void polled_pace_sent(struct polled_pace *p, uint64_t now, bool alone, bool nap)
 	p->slept = false;
 }
 
-uint64_t polled_pace_sleep(struct polled_pace *p, uint64_t now)
+uint64_t polled_pace_sleep(const struct polled_pace *p, uint64_t now)
 {
-	uint64_t age = now - p->sent, ns = 0;
+	uint64_t age = now - p->sent, spent = age + p->late_ns;
 
 	if (age >= POLLED_PATIENCE_NS)
-		ns = POLLED_REST_NS;
-	else if (p->nap && age + POLLED_NAP_MIN_NS <= p->mean_ns / 2)
-		ns = p->mean_ns / 2 - age;
-	if (ns)
-		p->slept = true;
-	return ns;
+		return POLLED_REST_NS;
+	if (p->nap && spent + POLLED_NAP_MIN_NS <= p->mean_ns / 2)
+		return p->mean_ns / 2 - spent;
+	return 0;
+}
+
+void polled_pace_slept(struct polled_pace *p, uint64_t asked, uint64_t took)
+{
+	p->slept = true;
+	if (took > asked && took - asked > p->late_ns)
+		p->late_ns = took - asked;
 }
 
 void polled_pace_missed(struct polled_pace *p)
@@ -50,22 +56,18 @@ void polled_pace_missed(struct polled_pace *p)
 }
 
 /*
- * Of a read found at the first look after a sleep it is only known that the sleep was too long.  To
- * take the time until then for the read's own would hold the sleep at that length, also where the
- * system wakes a thread so late that it always finds the read done.
+ * A read found at the first look after a sleep has taken at most that long.  It can pull the mean
+ * down, but does not raise it: otherwise a sleep that is too long would keep its own length up.
  */
 void polled_pace_found(struct polled_pace *p, uint64_t now)
 {
 	uint64_t took = now - p->sent;
 
-	if (!p->alone || took >= POLLED_PATIENCE_NS)
+	/* Late wakings are remembered longer than they are rare, and tried again some day. */
+	p->late_ns -= p->late_ns / LATE_WEIGHT;
+	if (!p->alone || took >= POLLED_PATIENCE_NS || (p->slept && took > p->mean_ns))
 		return;
-	if (p->mean_ns == 0)
-		p->mean_ns = took;
-	else if (p->slept)
-		p->mean_ns -= p->mean_ns / MEAN_WEIGHT;
-	else
-		p->mean_ns = (p->mean_ns * (MEAN_WEIGHT - 1) + took) / MEAN_WEIGHT;
+	p->mean_ns = p->mean_ns ? (p->mean_ns * (MEAN_WEIGHT - 1) + took) / MEAN_WEIGHT : took;
 }
 
 /* --- the ring --- */

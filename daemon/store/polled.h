@@ -8,8 +8,9 @@
  * is a second ring, beside the one its owner waits in.  ring.h has the two together.
  *
  * The pace says when to look: all the time, or (a nap allowed) after sleeping for half of what such
- * reads have lately taken.  A read that takes out of all proportion is looked for now and then, so
- * that a drive in trouble does not cost a CPU.
+ * reads have lately taken.  Where the system wakes a sleeper late, the nap is that much shorter, or
+ * left out.  A read that takes out of all proportion is looked for now and then, so that a drive in
+ * trouble does not cost a CPU.
  *
  * The ideas are those of "add block io poll in swapin path" (S. Li) and of the block layer's hybrid
  * polling.
@@ -35,14 +36,17 @@ struct ring_op;
 struct polled_pace {
 	uint64_t sent;	  /* the last read */
 	uint64_t mean_ns; /* what a read takes; 0: not known yet */
+	uint64_t late_ns; /* how much longer than asked for a sleep lasts */
 	bool nap;	  /* allowed, for the reads in flight */
 	bool alone;	  /* one read has been in flight since it was sent */
-	bool slept;	  /* and nobody has looked since */
+	bool slept;	  /* and nobody has looked since: it may have been there for long */
 };
 
 void polled_pace_sent(struct polled_pace *p, uint64_t now, bool alone, bool nap);
 /* How long the owner should sleep before it looks; 0: it should look now. */
-uint64_t polled_pace_sleep(struct polled_pace *p, uint64_t now);
+uint64_t polled_pace_sleep(const struct polled_pace *p, uint64_t now);
+/* It has slept, as long as it was asked to, or less when something else came. */
+void polled_pace_slept(struct polled_pace *p, uint64_t asked, uint64_t took);
 /* It has looked: nothing was there, or a read. */
 void polled_pace_missed(struct polled_pace *p);
 void polled_pace_found(struct polled_pace *p, uint64_t now);

@@ -77,6 +77,12 @@ int ring_open_polled(struct ring *r, int store_fd, void *base, size_t len)
 	return ret;
 }
 
+void ring_close_polled(struct ring *r)
+{
+	z_assert(r->polled.inflight == 0);
+	polled_deinit(&r->polled);
+}
+
 int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len)
 {
 	struct iovec iov = {.iov_base = base, .iov_len = base ? len : 0};
@@ -222,8 +228,11 @@ static unsigned wait_polling(struct ring *r, uint64_t timeout_ns)
 	do {
 		uint64_t pause = polled_pace_sleep(&r->polled.pace, now);
 
-		if (pause)
-			sleep_for_one(r, min_u64(pause, timeout_ns - (now - start)));
+		if (pause) {
+			pause = min_u64(pause, timeout_ns - (now - start));
+			sleep_for_one(r, pause);
+			polled_pace_slept(&r->polled.pace, pause, now_ns() - now);
+		}
 		n = ring_reap(r);
 		now = now_ns();
 	} while (n == 0 && now - start < timeout_ns);

@@ -52,6 +52,8 @@ void ring_deinit(struct ring *r);
  * buffer.  Errors as above; without it the ring works as before.
  */
 int ring_open_polled(struct ring *r, int store_fd, void *base, size_t len);
+/* When none is in flight; ring_deinit() does it as well. */
+void ring_close_polled(struct ring *r);
 
 /* Puts @base (NULL: nothing) into buffer slot @index. */
 int ring_set_buffer(struct ring *r, unsigned index, void *base, size_t len);
