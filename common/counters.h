@@ -44,6 +44,7 @@
 	X(batches_overlapped_total,   COUNTER, NONE,  "batches that decompressed while store reads were in flight")   \
 	X(store_read_requests_total,  COUNTER, NONE,  "read requests to the store for pages")                         \
 	X(store_read_bytes_total,     COUNTER, BYTES, "bytes of these requests")                                      \
+	X(store_reads_polled_total,   COUNTER, NONE,  "those of these requests that were polled for")                 \
 	X(store_write_requests_total, COUNTER, NONE,  "write requests to the store")                                  \
 	X(store_write_bytes_total,    COUNTER, BYTES, "bytes of these requests")                                      \
 	X(store_clean_read_bytes_total, COUNTER, BYTES, "bytes read from the store in order to clean it")             \

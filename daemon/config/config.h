@@ -30,6 +30,12 @@ enum config_discard {
 	CONFIG_DISCARD_PAGES,
 };
 
+enum config_poll {
+	CONFIG_POLL_OFF,
+	CONFIG_POLL_SPIN,
+	CONFIG_POLL_HYBRID,
+};
+
 enum config_type {
 	CONFIG_TYPE_NAME,
 	CONFIG_TYPE_CHOICE,
@@ -84,6 +90,7 @@ struct config {
 
 	char store_path[CONFIG_PATH_MAX + 1]; /* empty: no store */
 	uint64_t store_size;		      /* bytes; 0: the whole device */
+	enum config_poll store_poll;
 
 	bool read_overlap;
 

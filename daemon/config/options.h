@@ -65,6 +65,8 @@
 	  "Block device or file that holds pages evicted from memory; none keeps all in memory.")                     \
 	X(store,  size,      store_size,       SIZE,   0, INT64_MAX, NULL, "0", START,                                \
 	  "Bytes of the store to use; 0 takes a whole block device, a file needs a size.")                            \
+	X(store,  poll,      store_poll,       CHOICE, 0, 0, "off|spin|hybrid", "off", LIVE,                          \
+	  "How the read of a single page waits for the store; spin and hybrid need polled queues.")                   \
 	X(read,   overlap,   read_overlap,     BOOL,   0, 0, NULL, "on", LIVE,                                        \
 	  "Whether resident pages are decompressed while reads from the store are in flight.")
 /* clang-format on */

@@ -247,6 +247,8 @@ int engine_new(struct engine **ret, const struct engine_options *o)
 	e->mover_fd = -1;
 	atomic_init(&e->level, o->level);
 	atomic_init(&e->overlap, o->overlap);
+	atomic_init(&e->poll_works, o->store.fd >= 0 && o->store.polls);
+	atomic_init(&e->poll, o->poll);
 	atomic_init(&e->dead_head, DEAD_END);
 	r = engine_init(e, o);
 	if (r < 0) {
@@ -296,6 +298,18 @@ void engine_set_level(struct engine *e, int level)
 void engine_set_overlap(struct engine *e, bool overlap)
 {
 	atomic_store_explicit(&e->overlap, overlap, memory_order_relaxed);
+}
+
+/*
+ * relaxed, as above: either mode is right for any read, and each read is sent in one of them.  The
+ * rings for it were made with the queues.
+ */
+int engine_set_poll(struct engine *e, enum engine_poll poll)
+{
+	if (poll != ENGINE_POLL_OFF && !atomic_load_explicit(&e->poll_works, memory_order_relaxed))
+		return -EOPNOTSUPP;
+	atomic_store_explicit(&e->poll, poll, memory_order_relaxed);
+	return 0;
 }
 
 void engine_kick_mover(struct engine *e)

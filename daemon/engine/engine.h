@@ -56,12 +56,20 @@ struct engine_request {
 	struct engine_request *next;
 };
 
+/* How the read of a single page waits for the store. */
+enum engine_poll {
+	ENGINE_POLL_OFF,    /* for the drive's interrupt */
+	ENGINE_POLL_SPIN,   /* looks until it is there: least time, most CPU */
+	ENGINE_POLL_HYBRID, /* sleeps for half of the usual time, then looks */
+};
+
 /* What the engine needs to know of an open store. */
 struct engine_store {
 	int fd;		      /* O_DIRECT; not owned; -1: no store */
 	uint32_t nplaces;     /* 1 MiB each */
 	uint64_t data_offset; /* bytes, of place 0 */
 	uint32_t dio_align;   /* bytes, a power of two, at most 4096 */
+	bool polls;	      /* its reads can be polled: see polled_probe() */
 };
 
 struct engine_options {
@@ -79,8 +87,9 @@ struct engine_options {
 	uint64_t memory_max;
 	uint64_t memory_reserve; /* see engine_set_memory_reserve() */
 	int level;		 /* zstd, see codec.h */
-	bool overlap;	  /* reads in two phases; false: resident slots first, then the store */
-	unsigned nqueues; /* 1 to ENGINE_QUEUES_MAX */
+	bool overlap; /* reads in two phases; false: resident slots first, then the store */
+	enum engine_poll poll; /* without effect on a store that can't be polled */
+	unsigned nqueues;      /* 1 to ENGINE_QUEUES_MAX */
 	struct engine_store store;
 	/*
 	 * memfds of an engine that died, or -1; taken over on success.  Device and store must be
@@ -108,6 +117,8 @@ int engine_front_fd(const struct engine *e);
 /* Atomic; take effect with the next batch.  Any thread. */
 void engine_set_level(struct engine *e, int level);
 void engine_set_overlap(struct engine *e, bool overlap);
+/* -EOPNOTSUPP: there is no store, or its reads can't be polled; it stays off. */
+int engine_set_poll(struct engine *e, enum engine_poll poll);
 
 /*
  * The front tier's limit, which may move both ways while the device is in use.  The new limit is in

@@ -86,6 +86,8 @@ struct engine {
 	/* atomic, any thread */
 	_Atomic int level;
 	_Atomic bool overlap;
+	_Atomic bool poll_works; /* false, once and for all, by a store that refuses */
+	_Atomic enum engine_poll poll;
 	struct idstack records;
 	_Atomic uint32_t records_top; /* records from here on were never used */
 	_Atomic uint32_t

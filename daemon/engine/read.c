@@ -11,6 +11,10 @@
  * The idea is that of "mm: overlap synchronous readahead decompression with disk I/O" (A. Ghiti),
  * carried over from zswap's readahead to the requests of a block device.
  *
+ * The read of one page that is alone in its batch, as a fault causes it, may be polled for:
+ * somebody waits for just that, and to be woken by an interrupt is a good part of it.  Everything
+ * else waits in the main ring, where other reads, requests and wake-ups come along.
+ *
  * Between the passes a resident slot holds a pin on its segment, which lasts for one batch; a store
  * read holds the place (store_reads) until the device has answered.
  */
@@ -40,6 +44,7 @@ struct store_read {
 	uint8_t *buf;
 	uint64_t start;
 	uint32_t len;
+	bool polled;
 };
 
 static void *page_of(const struct engine_request *r, uint32_t page)
@@ -150,6 +155,31 @@ static void store_read_failed(struct engine_queue *q, const struct store_read *r
 			res < 0 ? strerror(-res) : "short read", more);
 }
 
+static void send_unpolled(struct engine_queue *q, struct store_read *rd)
+{
+	rd->polled = false;
+	ring_store_read(q->ring, &rd->op, rd->buf, rd->len, rd->start,
+			q->buffers_registered ? 0 : -1);
+}
+
+/*
+ * A polled read that has failed, for whatever reason, has still the other way to go.  That a store
+ * can be polled is known from the start, but a drive may lose its polled queues in a reset.
+ */
+static void repeat_unpolled(struct engine_queue *q, struct store_read *rd, int32_t res)
+{
+	/* relaxed: who still sends a polled read after this comes here as well. */
+	if (res == -EOPNOTSUPP &&
+	    atomic_exchange_explicit(&q->e->poll_works, false, memory_order_relaxed))
+		log_post(LOG_LEVEL_WARN,
+			 "[store] poll: the store can't be polled any more; its reads wait for "
+			 "interrupts until zswapd is started again");
+	counter_add(q->counters, CTR_store_read_requests_total, 1);
+	counter_add(q->counters, CTR_store_read_bytes_total, rd->len);
+	send_unpolled(q, rd);
+	ring_submit(q->ring);
+}
+
 static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 {
 	struct store_read *rd = container_of(op, struct store_read, op);
@@ -158,6 +188,10 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 	struct read_page *next;
 
 	(void)flags;
+	if (unlikely(!ok && rd->polled)) {
+		repeat_unpolled(q, rd, res);
+		return;
+	}
 	if (!ok)
 		store_read_failed(q, rd, res);
 	for (struct read_page *p = rd->first; p; p = next) {
@@ -179,22 +213,27 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 	q->free_read = rd;
 }
 
-static void send_read(struct engine_queue *q, struct store_read *rd, uint64_t start, uint64_t end)
+static void send_read(struct engine_queue *q, struct store_read *rd, uint64_t start, uint64_t end,
+		      enum engine_poll poll)
 {
 	rd->start = start;
 	rd->len = (uint32_t)(end - start);
 	rd->op.done = store_read_done;
 	counter_add(q->counters, CTR_store_read_requests_total, 1);
 	counter_add(q->counters, CTR_store_read_bytes_total, rd->len);
-	ring_store_read(q->ring, &rd->op, rd->buf, rd->len, rd->start,
-			q->buffers_registered ? 0 : -1);
+	rd->polled = poll != ENGINE_POLL_OFF;
+	if (rd->polled && ring_store_read_polled(q->ring, &rd->op, rd->buf, rd->len, rd->start,
+						 q->buffers_registered, poll == ENGINE_POLL_HYBRID))
+		counter_add(q->counters, CTR_store_reads_polled_total, 1);
+	else
+		send_unpolled(q, rd);
 }
 
 /*
  * Takes q->order, which is sorted, and queues one store read for each run of neighbours.  What
  * finds no buffer is left on q->waiting.
  */
-static void merge_and_send(struct engine_queue *q)
+static void merge_and_send(struct engine_queue *q, enum engine_poll poll)
 {
 	uint64_t align = q->e->store.dio_align;
 	unsigned i = 0;
@@ -218,7 +257,7 @@ static void merge_and_send(struct engine_queue *q)
 			end = max_u64(end, p_end);
 		}
 		last->next = NULL;
-		send_read(q, rd, start, end);
+		send_read(q, rd, start, end, poll);
 	}
 	for (; i < q->norder; i++) {
 		q->order[i]->next = q->waiting;
@@ -228,11 +267,23 @@ static void merge_and_send(struct engine_queue *q)
 }
 
 /* Sends what q->order holds. */
-static void send_order(struct engine_queue *q)
+static void send_order(struct engine_queue *q, enum engine_poll poll)
 {
 	sort_order(q->order, q->norder);
-	merge_and_send(q);
+	merge_and_send(q, poll);
 	ring_submit(q->ring);
+}
+
+/* Whether, and how, the store reads of this batch are polled for. */
+static enum engine_poll poll_mode(const struct engine_queue *q)
+{
+	/* relaxed: see engine_set_poll(). */
+	enum engine_poll poll = atomic_load_explicit(&q->e->poll, memory_order_relaxed);
+
+	if (likely(poll == ENGINE_POLL_OFF) || q->norder != 1 || q->order[0]->req->count != 1 ||
+	    !atomic_load_explicit(&q->e->poll_works, memory_order_relaxed))
+		return ENGINE_POLL_OFF;
+	return poll;
 }
 
 static void send_store_reads(struct engine_queue *q)
@@ -240,7 +291,7 @@ static void send_store_reads(struct engine_queue *q)
 	if (q->norder == 0)
 		return;
 	counter_add(q->counters, CTR_pages_read_stored_total, q->norder);
-	send_order(q);
+	send_order(q, poll_mode(q));
 }
 
 void read_poll(struct engine_queue *q)
@@ -250,7 +301,7 @@ void read_poll(struct engine_queue *q)
 	for (struct read_page *p = q->waiting; p; p = p->next)
 		q->order[q->norder++] = p;
 	q->waiting = NULL;
-	send_order(q);
+	send_order(q, ENGINE_POLL_OFF);
 }
 
 static int expand_resident(struct engine_queue *q, const struct local_page *l, uint64_t slot,
@@ -320,6 +371,19 @@ void read_batch(struct engine_queue *q, struct engine_request *const *batch, uns
 	}
 }
 
+/* Made also while polling is off, since it may be switched on later. */
+static void open_polled(struct engine_queue *q)
+{
+	int r;
+
+	if (!q->e->store.polls)
+		return;
+	r = ring_open_polled(q->ring, q->e->store.fd, q->buffers_registered ? q->buffers : NULL,
+			     q->buffers_size);
+	if (r < 0)
+		log_warn("store: a data thread can't poll: no ring for it: %s", strerror(-r));
+}
+
 int read_init(struct engine_queue *q)
 {
 	unsigned nreads = q->e->store.fd >= 0 ? q->requests : 0;
@@ -351,6 +415,7 @@ int read_init(struct engine_queue *q)
 		log_warn(
 			"store: read buffers cannot be registered; going on without (is RLIMIT_MEMLOCK "
 			"low?)");
+	open_polled(q);
 	for (unsigned i = 0; i < nreads; i++) {
 		q->reads[i].q = q;
 		q->reads[i].buf = q->buffers + (size_t)i * READ_BUFFER;
@@ -363,6 +428,7 @@ int read_init(struct engine_queue *q)
 void read_deinit(struct engine_queue *q)
 {
 	if (q->buffers) {
+		ring_close_polled(q->ring);
 		if (q->buffers_registered)
 			ring_set_buffer(q->ring, 0, NULL, 0);
 		munmap(q->buffers, q->buffers_size);

@@ -32,6 +32,29 @@ static int apply_reserve(struct engine *e, const struct config *c, char *reason)
 	return 0;
 }
 
+static int apply_limit(struct engine *e, const struct config *c, char *reason)
+{
+	char min_text[SIZE_TEXT_MAX], max_text[SIZE_TEXT_MAX];
+	uint64_t min, max;
+	int r = engine_set_memory_limit(e, c->memory_limit);
+
+	if (r == 0)
+		return 0;
+	engine_memory_range(e, &min, &max);
+	snprintf(reason, CONFIG_REASON_MAX,
+		 r == -ENOSPC ? "what is in memory would not fit into the store; from %s to %s is "
+				"possible now"
+			      : "out of range for this daemon; from %s to %s is possible now",
+		 size_format(min_text, min), size_format(max_text, max));
+	return r;
+}
+
+static int apply_reserve(struct engine *e, const struct config *c, char *reason)
+{
+	engine_set_memory_reserve(e, c->memory_reserve);
+	return 0;
+}
+
 static int apply_level(struct engine *e, const struct config *c, char *reason)
 {
 	engine_set_level(e, c->memory_level);
@@ -44,10 +67,30 @@ static int apply_overlap(struct engine *e, const struct config *c, char *reason)
 	return 0;
 }
 
+/* The option's words stand in the order of the engine's modes. */
+_Static_assert((int)CONFIG_POLL_OFF == (int)ENGINE_POLL_OFF, "");
+_Static_assert((int)CONFIG_POLL_SPIN == (int)ENGINE_POLL_SPIN, "");
+_Static_assert((int)CONFIG_POLL_HYBRID == (int)ENGINE_POLL_HYBRID, "");
+
+static int apply_poll(struct engine *e, const struct config *c, char *reason)
+{
+	int r = engine_set_poll(e, (enum engine_poll)c->store_poll);
+
+	if (r < 0)
+		snprintf(reason, CONFIG_REASON_MAX,
+			 *c->store_path ? "the store can't be polled; for an NVMe drive start the "
+					  "kernel with nvme.poll_queues=2 or so"
+					: "there is no store to poll; set [store] path");
+	return r;
+}
+
 static const apply_fn appliers[CONFIG_OPTION_COUNT] = {
 	[CONFIG_OPTION_memory_limit] = apply_limit,
 	[CONFIG_OPTION_memory_reserve] = apply_reserve,
+	[CONFIG_OPTION_memory_limit] = apply_limit,
+	[CONFIG_OPTION_memory_reserve] = apply_reserve,
 	[CONFIG_OPTION_memory_level] = apply_level,
+	[CONFIG_OPTION_store_poll] = apply_poll,
 	[CONFIG_OPTION_read_overlap] = apply_overlap,
 };
 

@@ -7,6 +7,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/policy/mover.h"
 #include "daemon/stats/server.h"
+#include "daemon/store/polled.h"
 #include "daemon/store/store.h"
 #include "daemon/transport/transport.h"
 #include "daemon/worker/control.h"
@@ -34,6 +35,7 @@ struct worker {
 	struct device_lock lock;
 	struct system_grants grants;
 	struct store *store;
+	bool store_polls;
 	struct engine *engine;
 	struct mover *mover;
 	const struct transport_ops *ops;
@@ -105,8 +107,17 @@ static int prepare_system(struct worker *w)
 static int open_store(struct worker *w)
 {
 	struct store_options o = {.path = w->config->store_path, .size = w->config->store_size};
+	int r;
 
-	return *o.path ? store_open(&w->store, &o) : 0;
+	if (!*o.path)
+		return 0;
+	r = store_open(&w->store, &o);
+	if (r < 0)
+		return r;
+	/* Polling may be switched on later, so this is found out in any case. */
+	w->store_polls = polled_probe(w->store->fd, w->store->path,
+				      w->config->store_poll != CONFIG_POLL_OFF) == 0;
+	return 0;
 }
 
 static void close_store(struct worker *w)
@@ -124,6 +135,7 @@ static int open_engine(struct worker *w)
 		.memory_reserve = w->config->memory_reserve,
 		.level = w->config->memory_level,
 		.overlap = w->config->read_overlap,
+		.poll = (enum engine_poll)w->config->store_poll, /* same order: see live.c */
 		.nqueues = w->nqueues,
 		.store = {.fd = -1},
 		.state_fd = -1,
@@ -134,7 +146,8 @@ static int open_engine(struct worker *w)
 		o.store = (struct engine_store){.fd = w->store->fd,
 						.nplaces = w->store->nplaces,
 						.data_offset = w->store->data_offset,
-						.dio_align = w->store->dio_align};
+						.dio_align = w->store->dio_align,
+						.polls = w->store_polls};
 	return engine_new(&w->engine, &o);
 }
 

@@ -37,9 +37,11 @@ static void defaults(void **state)
 	assert_int_equal(c.swap_priority, 100);
 	assert_int_equal(c.swap_discard, CONFIG_DISCARD_PAGES);
 	assert_int_equal(c.memory_limit, RAM / 5);
+	assert_int_equal(c.memory_reserve, 0);
 	assert_int_equal(c.memory_level, 1);
 	assert_string_equal(c.store_path, "");
 	assert_int_equal(c.store_size, 0);
+	assert_int_equal(c.store_poll, CONFIG_POLL_OFF);
 	assert_true(c.read_overlap);
 	assert_string_equal(c.origin[CONFIG_OPTION_memory_limit], "default");
 	assert_int_equal(validate(&c, &cap), 0);
@@ -85,6 +87,9 @@ static void contradictions(void **state)
 	parse_says(&c, "[memory]\nlimit = 90%\n", "");
 	assert_int_equal(validate(&c, &cap), 0);
 
+	parse_says(&c, "[memory]\nlimit = 64M\nreserve = 33M\n", "");
+	validate_refused(&c, "<3>zswapd: z.conf:3: [memory] reserve: 33.0 MiB kept free is more "
+			     "than half of the limit of 64.0 MiB; write less, or 0\n");
 	/* 8 bytes a page: 4 GiB for 2 TiB. */
 	parse_says(&c, "[memory]\nlimit = 50%\n[device]\nsize = 2T\n", "");
 	validate_refused(&c, "<3>zswapd: z.conf:4: [device] size: the index of a 2.0 TiB device "
@@ -173,8 +178,8 @@ static void printed_reads_back(void **state)
 	static const char *const texts[] = {
 		"\n",
 		"[device]\nname=x\ntransport=ublk\nsize=33%\nqueues=3\n[swap]\nenable=no\n"
-		"priority=0\ndiscard=off\n[memory]\nlimit=123456789\nlevel=-7\n"
-		"[store]\npath=/a b;c#d\nsize=17M\n[read]\noverlap=no\n",
+		"priority=0\ndiscard=off\n[memory]\nlimit=123456789\nreserve=1M\nlevel=-7\n"
+		"[store]\npath=/a b;c#d\nsize=17M\npoll=hybrid\n[read]\noverlap=no\n",
 	};
 	struct config c, again;
 	char *text;
