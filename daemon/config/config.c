@@ -164,6 +164,12 @@ static int check_memory(const struct config *c, char *error)
 			 MEMORY_LIMIT_MAX_PERCENT);
 		return refuse(c, CONFIG_OPTION_memory_limit, reason, error);
 	}
+	if (c->memory_reserve > c->memory_limit / 2) {
+		snprintf(reason, sizeof(reason),
+			 "%s kept free is more than half of the limit of %s; write less, or 0",
+			 size_format(a, c->memory_reserve), size_format(b, c->memory_limit));
+		return refuse(c, CONFIG_OPTION_memory_reserve, reason, error);
+	}
 	if (index > share_of_ram(c, LOCKED_MAX_PERCENT) - c->memory_limit) {
 		snprintf(reason, sizeof(reason),
 			 "the index of a %s device takes %s of RAM, which do not fit beside the "

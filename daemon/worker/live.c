@@ -32,29 +32,6 @@ static int apply_reserve(struct engine *e, const struct config *c, char *reason)
 	return 0;
 }
 
-static int apply_limit(struct engine *e, const struct config *c, char *reason)
-{
-	char min_text[SIZE_TEXT_MAX], max_text[SIZE_TEXT_MAX];
-	uint64_t min, max;
-	int r = engine_set_memory_limit(e, c->memory_limit);
-
-	if (r == 0)
-		return 0;
-	engine_memory_range(e, &min, &max);
-	snprintf(reason, CONFIG_REASON_MAX,
-		 r == -ENOSPC ? "what is in memory would not fit into the store; from %s to %s is "
-				"possible now"
-			      : "out of range for this daemon; from %s to %s is possible now",
-		 size_format(min_text, min), size_format(max_text, max));
-	return r;
-}
-
-static int apply_reserve(struct engine *e, const struct config *c, char *reason)
-{
-	engine_set_memory_reserve(e, c->memory_reserve);
-	return 0;
-}
-
 static int apply_level(struct engine *e, const struct config *c, char *reason)
 {
 	engine_set_level(e, c->memory_level);
@@ -85,8 +62,6 @@ static int apply_poll(struct engine *e, const struct config *c, char *reason)
 }
 
 static const apply_fn appliers[CONFIG_OPTION_COUNT] = {
-	[CONFIG_OPTION_memory_limit] = apply_limit,
-	[CONFIG_OPTION_memory_reserve] = apply_reserve,
 	[CONFIG_OPTION_memory_limit] = apply_limit,
 	[CONFIG_OPTION_memory_reserve] = apply_reserve,
 	[CONFIG_OPTION_memory_level] = apply_level,

@@ -128,6 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* What is left to refuse is what one value alone can't tell. */
 	c.device_size = before.device_size;
 	c.memory_limit = before.memory_limit;
+	c.memory_reserve = 0;
 	c.store_size = 0;
 	z_assert(config_validate(&c, NULL) == 0);
 	return 0;

@@ -35,7 +35,6 @@ static void the_limit_moves(void **state)
 		.device_bytes = MIB(4),
 		.memory_limit = MIB(32),
 		.memory_max = MIB(64),
-		.memory_max = MIB(64),
 		.level = 1,
 		.nqueues = 1,
 		.store = {.fd = -1},
@@ -44,7 +43,6 @@ static void the_limit_moves(void **state)
 	};
 	char reason[CONFIG_REASON_MAX];
 	uint64_t v[COUNTER_COUNT];
-	uint64_t counters[COUNTER_COUNT];
 	struct engine *e;
 	struct config c;
 
@@ -60,13 +58,6 @@ static void the_limit_moves(void **state)
 	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_reserve, "9M", "test", reason), 0);
 	assert_int_equal(live_apply(e, CONFIG_OPTION_memory_reserve, &c, reason), 0);
 	assert_int_equal(engine_memory_reserve(e), MIB(9));
-	/* 32 MiB, with nothing in it. */
-	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_limit, "65M", "test", reason), 0);
-	assert_int_equal(live_apply(e, CONFIG_OPTION_memory_limit, &c, reason), -ERANGE);
-	assert_memory_equal(reason, "out of range for this daemon; from ", 35);
-	assert_non_null(strstr(reason, " to 64.0 MiB is possible now"));
-	engine_counters(e, counters);
-	assert_int_equal(counters[CTR_memory_limit_bytes], MIB(32));
 	engine_free(e);
 }
 
@@ -77,16 +68,13 @@ static void values_are_taken(void **state)
 		enum config_option_id id;
 		const char *value;
 	} t[] = {
-		{CONFIG_OPTION_memory_limit, "64M"},   {CONFIG_OPTION_memory_limit, "32M"},
-		{CONFIG_OPTION_memory_reserve, "16M"}, {CONFIG_OPTION_memory_reserve, "0"},
-		{CONFIG_OPTION_memory_level, "-7"},    {CONFIG_OPTION_memory_level, "19"},
-		{CONFIG_OPTION_store_poll, "off"},     {CONFIG_OPTION_read_overlap, "no"},
+		{CONFIG_OPTION_memory_level, "-7"},  {CONFIG_OPTION_memory_level, "19"},
+		{CONFIG_OPTION_store_poll, "off"},   {CONFIG_OPTION_read_overlap, "no"},
 		{CONFIG_OPTION_read_overlap, "yes"},
 	};
 	struct engine_options o = {
 		.device_bytes = MIB(4),
 		.memory_limit = max_u64(MIB(32), engine_memory_min(1)),
-		.memory_max = MIB(64),
 		.level = 1,
 		.nqueues = 1,
 		.store = {.fd = -1},
@@ -112,7 +100,6 @@ static void a_refusal_says_why(void **state)
 	struct engine_options o = {
 		.device_bytes = MIB(4),
 		.memory_limit = max_u64(MIB(32), engine_memory_min(1)),
-		.memory_max = MIB(64),
 		.level = 1,
 		.nqueues = 1,
 		.store = {.fd = -1},
