@@ -190,8 +190,11 @@ static int fuse_failed_fd(const struct transport *t)
 	return downcast(t)->failed_fd;
 }
 
+static const char *const modules[] = {"fuse", "loop", NULL};
+
 const struct transport_ops transport_fuse = {
 	.name = "fuse",
+	.modules = modules,
 	.unusable = unusable,
 	.default_queues = default_queues,
 	.open = fuse_open,

@@ -32,15 +32,28 @@ struct transport_options {
 	unsigned nqueues;      /* data threads; at most as many as the engine has queues */
 	int store_fd;	       /* to be registered with each ring, or -1 */
 	struct engine *engine;
+	/*
+	 * A device that the engine's pages belong to and whose server died: it is taken over
+	 * instead of a new one made.  Or NULL.
+	 */
+	const char *takeover;
+	/* The device that the name stood for when it was last used; it may be gone.  Or NULL. */
+	const char *former;
 };
 
 struct transport_ops {
 	const char *name;
-	/* 0, or why it can't work on this system, as text; touches nothing. */
+	const char *const *modules; /* of the kernel, that it needs; ends with NULL */
+	/* NULL, or why it can't work on this system, as text; touches nothing. */
 	const char *(*unusable)(void);
 	/* Data threads that serve best when the configuration says 0. */
 	unsigned (*default_queues)(void);
-	/* The device answers when this returns.  Logged; nothing is left behind on failure. */
+	/* Its devices outlive their server, so that a successor can take them over. */
+	bool recovers;
+	/*
+	 * The device answers when this returns.  Logged; nothing is left behind on failure, but for
+	 * a device that was to be taken over.
+	 */
 	int (*open)(struct transport **ret, const struct transport_options *o);
 	/*
 	 * Removes the device and ends the threads, within some seconds.  -EBUSY: somebody still had

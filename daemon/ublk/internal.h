@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the ublk transport's files share.
+ *
+ *   abi.h        the kernel's interface
+ *   control.c    commands to the driver
+ *   transport.c  making, taking over and taking away the device
+ *   queue.c      a data thread's requests
+ */
+#ifndef ZSWAPD_UBLK_INTERNAL_H
+#define ZSWAPD_UBLK_INTERNAL_H
+
+#include "common/util.h"
+#include "daemon/transport/data_thread.h"
+#include "daemon/transport/transport.h"
+#include "daemon/ublk/control.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define SLOT_BYTES   4096u
+#define SECTOR_BYTES 512u
+/*
+ * A tag has a buffer of its own, locked in memory, for as long as the device lives, so depth and
+ * size are chosen together: 8 MiB a queue.  Swap clusters its writes by 32 pages and reads ahead by
+ * at most 32; huge pages come in requests as large as there may be.
+ */
+#define UBLK_DEPTH    32u
+#define UBLK_IO_MAX   (256u << 10)
+#define UBLK_IO_PAGES (UBLK_IO_MAX / SLOT_BYTES)
+/* A discard is carried out at one go: this many take some milliseconds. */
+#define UBLK_DISCARD_MAX (4ull << 30)
+
+struct ublk_queue;
+
+/* A tag. */
+struct ublk_io {
+	struct engine_request req;
+	struct ring_op op;
+	struct ublk_queue *q;
+	uint8_t *buffer; /* UBLK_IO_MAX bytes, page-aligned */
+	uint16_t tag;
+};
+
+struct ublk_transport {
+	struct transport base;
+	/* set at start */
+	struct transport_options o;
+	struct ublk_control *control;
+	struct ublk_dev_info info;
+	bool added;   /* there is a device, */
+	bool started; /* with a disk */
+	int fd;	      /* /dev/ublkcN */
+	char device[TRANSPORT_DEVICE_MAX];
+	int failed_fd; /* eventfd */
+	struct ublk_queue *queues;
+	unsigned nthreads;
+	/* atomic */
+	_Atomic bool closing; /* the end of the device is ours */
+	_Atomic bool stop;
+};
+
+struct ublk_queue {
+	struct data_thread base;
+	struct ublk_transport *t;
+	/* set at start */
+	uint16_t id;
+	cpu_set_t cpus;
+	const struct ublk_io_desc *descs;
+	size_t descs_size;
+	uint8_t *buffers;
+	uint32_t commit_op;
+	/* the thread's own */
+	struct ublk_io *ready[UBLK_DEPTH]; /* requests that have come and were not gathered yet */
+	unsigned nready;
+	struct ublk_io ios[UBLK_DEPTH];
+};
+
+/* queue.c */
+int ublk_queue_start(struct ublk_queue *q, struct ublk_transport *t, unsigned index);
+
+#endif

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Making, taking over and taking away the device.
+ *
+ *	ADD_DEV, SET_PARAMS	/dev/ublkcN is there; only one may open it
+ *	threads start		each fetches all tags of its queue
+ *	START_DEV		/dev/ublkbN is there; the kernel reads its first blocks meanwhile
+ *	STOP_DEV		/dev/ublkbN is gone; the queues serve until this returns
+ *	threads end, close	no reference to /dev/ublkcN is left
+ *	DEL_DEV			the number is free again
+ *
+ * The device is made with USER_RECOVERY and USER_RECOVERY_REISSUE: when its server dies, requests
+ * wait, those that were under way too, until a successor that has the pages takes it over
+ * (START_USER_RECOVERY, threads, END_USER_RECOVERY).
+ */
+#include "common/log.h"
+#include "daemon/transport/blockdev.h"
+#include "daemon/ublk/internal.h"
+#include "daemon/ublk/transport_ublk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#define DEVICE_PREFIX  "/dev/ublkb"
+#define QUEUES_DEFAULT 8u
+#define RAM_PER_QUEUE  (128ull << 20) /* so that a small machine keeps its memory */
+#define NODE_NS	       10000000000ull /* for udev to let go of /dev/ublkcN */
+/* Up to 6.15 the kernel notices a death with all tags busy by the request's time-out, 30 s. */
+#define RECOVERY_NS	 45000000000ull
+#define RECOVERY_SAY_NS	 1000000000ull
+#define PAUSE_NS	 2000000
+#define SECTORS_PER_SLOT (SLOT_BYTES / SECTOR_BYTES)
+
+static const char *unusable(void)
+{
+	if (access(UBLK_CONTROL_PATH, R_OK | W_OK) < 0)
+		return UBLK_CONTROL_PATH " can't be opened (is the module ublk_drv loaded?)";
+	return NULL;
+}
+
+/* One for each CPU, as long as buffers and threads stay a small part of the machine. */
+static unsigned default_queues(void)
+{
+	unsigned n = QUEUES_DEFAULT;
+	struct sysinfo si;
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		n = (unsigned)min_u64(n, (unsigned)CPU_COUNT(&cpus));
+	if (sysinfo(&si) == 0)
+		n = (unsigned)min_u64(n, (uint64_t)si.totalram * si.mem_unit / RAM_PER_QUEUE);
+	return n ? n : 1;
+}
+
+static void pause_a_moment(void)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	nanosleep(&pause, NULL);
+}
+
+/* The number of /dev/ublkbN; false for any other path. */
+static bool device_number(const char *path, uint32_t *ret)
+{
+	size_t len = strlen(DEVICE_PREFIX);
+	unsigned long n;
+	char *end;
+
+	if (strncmp(path, DEVICE_PREFIX, len) != 0 || path[len] < '0' || path[len] > '9')
+		return false;
+	n = strtoul(path + len, &end, 10);
+	if (*end || n >= INT32_MAX)
+		return false;
+	*ret = (uint32_t)n;
+	return true;
+}
+
+static bool made_by_us(const struct ublk_dev_info *info)
+{
+	return info->queue_depth == UBLK_DEPTH && info->max_io_buf_bytes == UBLK_IO_MAX &&
+	       (info->flags & UBLK_F_USER_RECOVERY);
+}
+
+static bool server_lives(const struct ublk_dev_info *info)
+{
+	return info->server_pid > 0 && (kill(info->server_pid, 0) == 0 || errno != ESRCH);
+}
+
+/*
+ * A device whose server was killed waits for ever, and all that was swapped to it.  Nobody can
+ * bring its pages back once a daemon starts under its name without them, so those who wait get an
+ * error instead.
+ */
+static void remove_former(struct ublk_transport *t)
+{
+	struct ublk_dev_info info;
+	uint32_t id;
+
+	if (!t->o.former || !device_number(t->o.former, &id) ||
+	    ublk_info(t->control, id, &info) < 0 || !made_by_us(&info) || server_lives(&info))
+		return;
+	log_warn("ublk: %s was left behind by a daemon that died (pid %" PRId32 "); it is removed, "
+		 "and what was swapped to it is lost",
+		 t->o.former, info.server_pid);
+	ublk_stop(t->control, id);
+	ublk_delete(t->control, id);
+}
+
+static int add(struct ublk_transport *t)
+{
+	int r;
+
+	t->info = (struct ublk_dev_info){
+		.nr_hw_queues = (uint16_t)t->o.nqueues,
+		.queue_depth = UBLK_DEPTH,
+		.max_io_buf_bytes = UBLK_IO_MAX,
+		.dev_id = UINT32_MAX,
+		.server_pid = getpid(),
+		.flags = UBLK_F_USER_RECOVERY | UBLK_F_USER_RECOVERY_REISSUE |
+			 UBLK_F_CMD_IOCTL_ENCODE | UBLK_F_NO_AUTO_PART_SCAN,
+	};
+	r = ublk_add(t->control, &t->info);
+	if (r < 0)
+		return r;
+	t->added = true;
+	snprintf(t->device, sizeof(t->device), DEVICE_PREFIX "%" PRIu32, t->info.dev_id);
+	if (t->info.queue_depth == UBLK_DEPTH && t->info.max_io_buf_bytes >= UBLK_IO_MAX &&
+	    t->info.nr_hw_queues <= t->o.nqueues)
+		return 0;
+	log_err("ublk: the kernel made a device of %u queues of %u requests of %u bytes, asked for "
+		"were %u, %u, %u",
+		t->info.nr_hw_queues, t->info.queue_depth, t->info.max_io_buf_bytes, t->o.nqueues,
+		UBLK_DEPTH, UBLK_IO_MAX);
+	return -EOPNOTSUPP;
+}
+
+static int set_params(struct ublk_transport *t)
+{
+	const uint32_t discard = UBLK_DISCARD_MAX / SECTOR_BYTES;
+	const struct ublk_params params = {
+		.len = sizeof(params),
+		.types = UBLK_PARAM_BASIC | UBLK_PARAM_DISCARD,
+		.basic = {.logical_bs_shift = 12,
+			  .physical_bs_shift = 12,
+			  .io_opt_shift = 12,
+			  .io_min_shift = 12,
+			  .max_sectors = UBLK_IO_MAX / SECTOR_BYTES,
+			  .dev_sectors = t->o.device_bytes / SECTOR_BYTES},
+		.discard = {.discard_granularity = SLOT_BYTES,
+			    .max_discard_sectors = discard,
+			    .max_write_zeroes_sectors = discard,
+			    .max_discard_segments = 1},
+	};
+
+	return ublk_set_params(t->control, t->info.dev_id, &params);
+}
+
+/* Only one may have it open, and udev may be looking at it. */
+static int open_node(struct ublk_transport *t)
+{
+	uint64_t give_up = now_ns() + NODE_NS;
+	char path[TRANSPORT_DEVICE_MAX];
+
+	snprintf(path, sizeof(path), "/dev/ublkc%" PRIu32, t->info.dev_id);
+	while (true) {
+		int r;
+
+		t->fd = open(path, O_RDWR | O_CLOEXEC);
+		if (t->fd >= 0)
+			return 0;
+		r = -errno;
+		if ((r != -EBUSY && r != -ENOENT && r != -ENXIO) || now_ns() >= give_up) {
+			log_err("ublk: cannot open %s: %s%s", path, strerror(-r),
+				r == -EBUSY ? "; another process holds it (udev, or an ublk server)"
+					    : "");
+			return r;
+		}
+		pause_a_moment();
+	}
+}
+
+static int start_threads(struct ublk_transport *t)
+{
+	t->queues = calloc(t->info.nr_hw_queues, sizeof(*t->queues));
+	if (!t->queues)
+		return -ENOMEM;
+	for (; t->nthreads < t->info.nr_hw_queues; t->nthreads++) {
+		int r = ublk_queue_start(&t->queues[t->nthreads], t, t->nthreads);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int make(struct ublk_transport *t)
+{
+	int r;
+
+	remove_former(t);
+	r = add(t);
+	if (r == 0)
+		r = set_params(t);
+	if (r == 0)
+		r = open_node(t);
+	if (r == 0)
+		r = start_threads(t);
+	if (r < 0)
+		return r;
+	t->started = true; /* maybe half way */
+	r = ublk_start(t->control, t->info.dev_id);
+	if (r < 0)
+		return r;
+	blockdev_tune(t->device + strlen("/dev/"));
+	return 0;
+}
+
+/* Waits until the kernel has cleared the former server away. */
+static int start_recovery(struct ublk_transport *t)
+{
+	uint64_t start = now_ns();
+	bool said = false;
+	int r;
+
+	while ((r = ublk_start_recovery(t->control, t->info.dev_id)) == -EBUSY) {
+		uint64_t waited = now_ns() - start;
+
+		if (waited >= RECOVERY_NS) {
+			log_err("ublk: %s: the kernel still keeps its former server (pid %" PRId32
+				") after %llu s",
+				t->device, t->info.server_pid, RECOVERY_NS / 1000000000u);
+			return -ETIMEDOUT;
+		}
+		if (waited >= RECOVERY_SAY_NS && !said) {
+			log_notice("ublk: %s: waiting for the kernel to let its former server go",
+				   t->device);
+			said = true;
+		}
+		pause_a_moment();
+	}
+	return r;
+}
+
+static int take_over(struct ublk_transport *t)
+{
+	uint32_t id;
+	int r;
+
+	snprintf(t->device, sizeof(t->device), "%s", t->o.takeover);
+	if (!device_number(t->device, &id)) {
+		log_err("ublk: %s is no ublk device, which alone can be taken over", t->device);
+		return -ENODEV;
+	}
+	r = ublk_info(t->control, id, &t->info);
+	if (r == 0 && (!made_by_us(&t->info) || !(t->info.flags & UBLK_F_USER_RECOVERY_REISSUE)))
+		r = -ENODEV;
+	if (r < 0) {
+		log_err("ublk: %s is not the device that the state was kept for: %s", t->device,
+			strerror(-r));
+		return r;
+	}
+	if (server_lives(&t->info) && t->info.server_pid != getpid()) {
+		log_err("ublk: %s is served by process %" PRId32 "; it must end first", t->device,
+			t->info.server_pid);
+		return -EBUSY;
+	}
+	if (t->info.nr_hw_queues > t->o.nqueues) {
+		log_err("ublk: %s has %u queues; set [device] queues to that", t->device,
+			t->info.nr_hw_queues);
+		return -EINVAL;
+	}
+	r = start_recovery(t);
+	if (r == 0)
+		r = open_node(t);
+	if (r == 0)
+		r = start_threads(t);
+	if (r == 0)
+		r = ublk_end_recovery(t->control, t->info.dev_id);
+	return r;
+}
+
+/*
+ * Also for a device that was made half way.  One that could not be taken over is left as it is, for
+ * another try; one of ours goes.  Returns -EBUSY if somebody still has it open.
+ */
+static int tear_down(struct ublk_transport *t)
+{
+	int r = 0;
+
+	atomic_store(&t->closing, true);
+	if (t->started)
+		ublk_stop(t->control, t->info.dev_id);
+	atomic_store(&t->stop, true);
+	for (unsigned i = 0; i < t->nthreads; i++)
+		data_thread_wake(&t->queues[i].base);
+	for (unsigned i = 0; i < t->nthreads; i++)
+		data_thread_join(&t->queues[i].base);
+	close_fd(t->fd);
+	if (t->added)
+		r = ublk_delete(t->control, t->info.dev_id);
+	ublk_control_close(t->control);
+	close_fd(t->failed_fd);
+	free(t->queues);
+	free(t);
+	return r;
+}
+
+static int ublk_open(struct transport **ret, const struct transport_options *o)
+{
+	struct ublk_transport *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->base.ops = &transport_ublk;
+	t->o = *o;
+	t->fd = -1;
+	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = t->failed_fd < 0 ? -errno : ublk_control_open(&t->control);
+	if (r == 0)
+		r = o->takeover ? take_over(t) : make(t);
+	if (r < 0) {
+		tear_down(t);
+		return r;
+	}
+	/* From now on it is ours to remove. */
+	t->added = true;
+	t->started = true;
+	*ret = &t->base;
+	return 0;
+}
+
+static struct ublk_transport *downcast(const struct transport *t)
+{
+	return container_of(t, struct ublk_transport, base);
+}
+
+static int ublk_close(struct transport *base)
+{
+	struct ublk_transport *t = downcast(base);
+	char device[TRANSPORT_DEVICE_MAX];
+	int r;
+
+	memcpy(device, t->device, sizeof(device));
+	r = tear_down(t);
+	if (r == -EBUSY)
+		log_warn("ublk: %s is still open somewhere; it is taken away all the same", device);
+	return r;
+}
+
+static const char *ublk_device(const struct transport *t)
+{
+	return downcast(t)->device;
+}
+
+static int ublk_failed_fd(const struct transport *t)
+{
+	return downcast(t)->failed_fd;
+}
+
+static const char *const modules[] = {"ublk_drv", NULL};
+
+const struct transport_ops transport_ublk = {
+	.name = "ublk",
+	.modules = modules,
+	.unusable = unusable,
+	.default_queues = default_queues,
+	.recovers = true,
+	.open = ublk_open,
+	.close = ublk_close,
+	.device = ublk_device,
+	.failed_fd = ublk_failed_fd,
+};
