@@ -90,6 +90,19 @@ void device_unlink(const char *name)
 	rmdir(DEVICE_LINK_DIR); /* succeeds for the last one */
 }
 
+bool device_linked(const char *name, char *ret, size_t size)
+{
+	char path[128];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), DEVICE_LINK_DIR "/%s", name);
+	n = readlink(path, ret, size);
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
 /* By io_uring, since a read(2) of a device that does not answer can't be given up. */
 int device_probe(const char *device)
 {

@@ -7,6 +7,9 @@
 #ifndef ZSWAPD_WORKER_DEVICE_H
 #define ZSWAPD_WORKER_DEVICE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #define DEVICE_RUN_DIR	"/run/zswapd"
 #define DEVICE_LINK_DIR "/dev/zswap"
 
@@ -27,6 +30,9 @@ void device_unlock(struct device_lock *l);
  */
 int device_link(const char *name, const char *device);
 void device_unlink(const char *name);
+
+/* The device that the link leads to, which may be gone; false if there is none. */
+bool device_linked(const char *name, char *ret, size_t size);
 
 /* Reads the device's first 4 KiB, for 30 seconds at most (-ETIMEDOUT). */
 int device_probe(const char *device);

@@ -31,6 +31,13 @@ static bool find_program(const char *name, char *path, size_t size)
 	return false;
 }
 
+bool run_installed(const char *program)
+{
+	char path[128];
+
+	return find_program(program, path, sizeof(path));
+}
+
 static int set_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t all, defaults;

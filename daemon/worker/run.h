@@ -13,6 +13,7 @@
 #ifndef ZSWAPD_WORKER_RUN_H
 #define ZSWAPD_WORKER_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,9 @@ struct run {
 };
 
 #define RUN_NULL ((struct run){.pid = -1, .pidfd = -1, .output_fd = -1})
+
+/* Whether run_start() would find @program. */
+bool run_installed(const char *program);
 
 /*
  * Starts @argv, whose first word is a program's name, from the usual directories of system

@@ -9,13 +9,12 @@
 #include "daemon/stats/server.h"
 #include "daemon/store/polled.h"
 #include "daemon/store/store.h"
-#include "daemon/transport/transport.h"
+#include "daemon/worker/carrier.h"
 #include "daemon/worker/control.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/live.h"
 #include "daemon/worker/swap.h"
 #include "daemon/worker/system.h"
-#include "fuse/transport_fuse.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -38,8 +37,7 @@ struct worker {
 	bool store_polls;
 	struct engine *engine;
 	struct mover *mover;
-	const struct transport_ops *ops;
-	unsigned nqueues;
+	struct carrier carrier;
 	struct transport *transport;
 	struct control *control;
 	struct stats_server *stats;
@@ -81,21 +79,7 @@ static void unlock_device(struct worker *w)
 
 static int choose_transport(struct worker *w)
 {
-	const char *why = transport_fuse.unusable();
-
-	if (w->config->device_transport == CONFIG_TRANSPORT_UBLK) {
-		log_err("[device] transport: this version has no ublk; use auto or fuse");
-		return -EOPNOTSUPP;
-	}
-	if (why) {
-		log_err("[device] transport: fuse can't be used: %s", why);
-		return -EOPNOTSUPP;
-	}
-	w->ops = &transport_fuse;
-	w->nqueues = (unsigned)w->config->device_queues;
-	if (w->nqueues == 0)
-		w->nqueues = w->ops->default_queues();
-	return 0;
+	return carrier_choose(&w->carrier, w->config, NULL);
 }
 
 static int prepare_system(struct worker *w)
@@ -136,7 +120,7 @@ static int open_engine(struct worker *w)
 		.level = w->config->memory_level,
 		.overlap = w->config->read_overlap,
 		.poll = (enum engine_poll)w->config->store_poll, /* same order: see live.c */
-		.nqueues = w->nqueues,
+		.nqueues = w->carrier.nqueues,
 		.store = {.fd = -1},
 		.state_fd = -1,
 		.front_fd = -1,
@@ -170,32 +154,34 @@ static void stop_mover(struct worker *w)
 
 static int open_transport(struct worker *w)
 {
+	char former[TRANSPORT_DEVICE_MAX];
 	struct transport_options o = {
 		.name = w->config->device_name,
 		.run_dir = DEVICE_RUN_DIR,
 		.device_bytes = w->config->device_size,
-		.nqueues = w->nqueues,
 		.store_fd = w->store ? w->store->fd : -1,
 		.engine = w->engine,
 	};
 
-	return w->ops->open(&w->transport, &o);
+	if (device_linked(w->config->device_name, former, sizeof(former)))
+		o.former = former;
+	return carrier_open(&w->carrier, &w->transport, &o);
 }
 
 static void close_transport(struct worker *w)
 {
-	w->ops->close(w->transport);
+	w->transport->ops->close(w->transport);
 	w->transport = NULL;
 }
 
 static int probe_device(struct worker *w)
 {
-	return device_probe(w->ops->device(w->transport));
+	return device_probe(w->carrier.ops->device(w->transport));
 }
 
 static int link_device(struct worker *w)
 {
-	return device_link(w->config->device_name, w->ops->device(w->transport));
+	return device_link(w->config->device_name, w->carrier.ops->device(w->transport));
 }
 
 static void unlink_device(struct worker *w)
@@ -244,7 +230,7 @@ static void stats_status(void *ctx, struct stats_status *ret)
 	struct worker *w = ctx;
 
 	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", w->config->device_name);
-	snprintf(ret->transport, sizeof(ret->transport), "%s", w->ops->name);
+	snprintf(ret->transport, sizeof(ret->transport), "%s", w->carrier.ops->name);
 	ret->pid = (uint32_t)getpid();
 	ret->state = w->state;
 	if (!w->grants.locked)
@@ -274,7 +260,7 @@ static void stop_stats(struct worker *w)
 
 static int start_swap(struct worker *w)
 {
-	const char *dev = w->ops->device(w->transport);
+	const char *dev = w->carrier.ops->device(w->transport);
 	int r;
 
 	if (!w->config->swap_enable)
@@ -333,7 +319,7 @@ static int run_steps(struct worker *w)
 /* 0: nothing is swapped to the device any more.  Else why not, logged; the device goes on. */
 static int stop_swap(struct worker *w)
 {
-	const char *dev = w->ops->device(w->transport);
+	const char *dev = w->carrier.ops->device(w->transport);
 	uint64_t needed, available;
 	char need_text[SIZE_TEXT_MAX], have_text[SIZE_TEXT_MAX];
 	int r;
@@ -385,7 +371,7 @@ static int serve(struct worker *w)
 {
 	struct pollfd fds[] = {
 		{.fd = w->signal_fd, .events = POLLIN},
-		{.fd = w->ops->failed_fd(w->transport), .events = POLLIN},
+		{.fd = w->carrier.ops->failed_fd(w->transport), .events = POLLIN},
 	};
 
 	while (true) {
@@ -393,7 +379,7 @@ static int serve(struct worker *w)
 		log_drain();
 		if (fds[1].revents) {
 			log_err("the kernel has taken %s away; what was swapped to it is lost",
-				w->ops->device(w->transport));
+				w->carrier.ops->device(w->transport));
 			return -EIO;
 		}
 		if (fds[0].revents && asked_to_stop(w))
@@ -410,8 +396,8 @@ static void announce(struct worker *w)
 	if (w->store)
 		size_format(store, (uint64_t)w->store->nplaces * STORE_PLACE_SIZE);
 	log_info("ready: " DEVICE_LINK_DIR "/%s is %s by %s, %s; front tier %s, store %s%s%s",
-		 w->config->device_name, w->ops->device(w->transport), w->ops->name, device, memory,
-		 store, w->store ? " at " : "", w->store ? w->store->path : "");
+		 w->config->device_name, w->carrier.ops->device(w->transport), w->carrier.ops->name,
+		 device, memory, store, w->store ? " at " : "", w->store ? w->store->path : "");
 	w->state = NLPROTO_STATE_RUNNING;
 	sd_notify(0, "READY=1\nSTATUS=Serving swap");
 }
