@@ -71,10 +71,9 @@ static void earn(struct data_thread *dt, unsigned credit)
 	dt->credit = (unsigned)min_u64(dt->credit + credit, CREDIT_MAX);
 }
 
-static void sleep_in_ring(struct data_thread *dt)
+/* Until anything arrives, or a polled read is there. */
+static void wait_in_ring(struct data_thread *dt)
 {
-	uint64_t start = now_ns();
-
 	if (dt->o.ops->arm)
 		dt->o.ops->arm(dt);
 	if (!dt->wake_armed) {
@@ -82,6 +81,13 @@ static void sleep_in_ring(struct data_thread *dt)
 		dt->wake_armed = true;
 	}
 	ring_wait(&dt->ring, SLEEP_NS);
+}
+
+static void sleep_in_ring(struct data_thread *dt)
+{
+	uint64_t start = now_ns();
+
+	wait_in_ring(dt);
 	if (dt->o.spin && now_ns() - start < SPIN_NS)
 		earn(dt, CREDIT_NEAR);
 }
@@ -96,6 +102,12 @@ static void serve(struct data_thread *dt)
 		if (turn(dt)) {
 			if (idle_since)
 				earn(dt, CREDIT_HIT);
+			idle_since = 0;
+			continue;
+		}
+		/* The ring looks for the read and for requests by turns, or sleeps in between. */
+		if (ring_is_polling(&dt->ring)) {
+			wait_in_ring(dt);
 			idle_since = 0;
 			continue;
 		}
