@@ -58,8 +58,8 @@
 /* Longest request in bytes; longer ones are refused with EMSGSIZE. */
 #define NLPROTO_REQUEST_MAX 4096
 
-/* Longest message of a reply: with the kernel's bookkeeping a part still fits one page. */
-#define NLPROTO_PART_MAX 2048
+/* Longest message of a reply: with the kernel's bookkeeping a part still fits one page of 4096. */
+#define NLPROTO_PART_MAX 3584
 
 /* Longest strings, with the NUL. */
 #define NLPROTO_NAME_MAX 64  /* device, counter and option names, transport, versions */
@@ -262,6 +262,7 @@ enum nlproto_event {
 #define X(name, nr, word, text) NLPROTO_EVENT_##name = nr,
 	NLPROTO_EVENTS(X)
 #undef X
+	NLPROTO_EVENT_MAX = NLPROTO_EVENT_JOB_FINISHED,
 };
 
 enum nlproto_state {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Socket and thread.  The thread takes one datagram, hands it to stats_server_handle(), sends what
- * comes back without waiting, and looks at the stop descriptor between any two datagrams.
+ * comes back without waiting, and between any two datagrams looks at the stop descriptor and at
+ * what there is to do for stats_server_work().
  *
  * The datagrams are received here and not by libnl, because libnl allocates as much as a sender
  * likes, and because the true length of an oversized one and its credentials are wanted.
@@ -30,10 +31,26 @@
 #define RCVBUF_BYTES ((int)KIB(208))
 #define STOP_SECONDS 2
 
+static int init(struct stats_server *s)
+{
+	int r;
+
+	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->wake_fd < 0)
+		return -errno;
+	r = stats_changes_init(&s->changes);
+	if (r < 0)
+		close_fd(s->wake_fd);
+	else
+		stats_events_init(&s->events);
+	return r;
+}
+
 int stats_server_new(struct stats_server **ret, const char *name,
 		     const struct stats_server_ops *ops, void *ctx)
 {
 	struct stats_server *s;
+	int r;
 
 	if (!nlproto_name_ok(name)) {
 		log_err("stats: '%s' cannot be a device name; use up to %d of A-Z a-z 0-9 _ . -",
@@ -41,8 +58,12 @@ int stats_server_new(struct stats_server **ret, const char *name,
 		return -EINVAL;
 	}
 	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
+	r = s ? init(s) : -ENOMEM;
+	if (r < 0) {
+		log_err("stats: no endpoint for '%s': %s", name, strerror(-r));
+		free(s);
+		return r;
+	}
 	strcpy(s->name, name);
 	strcpy(s->run_dir, PORTFILE_DIR);
 	s->ops = ops;
@@ -65,19 +86,21 @@ uint32_t stats_server_port(const struct stats_server *s)
 	return s->running ? s->port : 0;
 }
 
-struct sink {
-	int fd;
-	uint32_t port;
-};
-
 /* Without waiting: a reader whose buffer is full loses the answer, not we our time. */
-static bool send_reply(void *ctx, const struct nlmsghdr *reply)
+static int send_reply(void *ctx, const struct nlmsghdr *reply)
 {
-	const struct sink *sink = ctx;
-	struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_pid = sink->port};
+	const struct stats_server *s = ctx;
+	struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_pid = reply->nlmsg_pid};
+	int r;
 
-	return sendto(sink->fd, reply, reply->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL,
-		      (struct sockaddr *)&to, sizeof(to)) >= 0;
+	if (reply->nlmsg_pid == 0)
+		to.nl_groups = 1u << (NLPROTO_GROUP - 1);
+	r = sendto(nl_socket_get_fd(s->sk), reply, reply->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		   (struct sockaddr *)&to, sizeof(to)) < 0
+		    ? -errno
+		    : 0;
+	/* What goes to a group goes to port 0 as well, where nobody is. */
+	return reply->nlmsg_pid == 0 ? 0 : r;
 }
 
 static void take_creds(struct msghdr *mh, struct stats_peer *peer)
@@ -116,7 +139,6 @@ static int serve_one(struct stats_server *s, int fd)
 		.msg_controllen = sizeof(control.bytes),
 	};
 	struct stats_peer peer = {0};
-	struct sink sink = {.fd = fd};
 	ssize_t n;
 
 	n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_TRUNC); /* TRUNC: n is the true length */
@@ -126,18 +148,31 @@ static int serve_one(struct stats_server *s, int fd)
 	/* A datagram to a group comes from who may send to it, and asks nothing. */
 	if (mh.msg_namelen != sizeof(from) || from.nl_groups || from.nl_pid == s->port)
 		return 0;
-	peer.port = sink.port = from.nl_pid;
+	peer.port = from.nl_pid;
 	take_creds(&mh, &peer);
-	stats_server_handle(s, &peer, buf.bytes, (size_t)n, send_reply, &sink);
+	stats_server_handle(s, &peer, buf.bytes, (size_t)n, send_reply, s);
 	return 0;
 }
 
-/* An eventfd that is at 0 or 1 takes a 1 without waiting. */
-static void signal_fd(int fd)
+void stats_signal(int fd)
 {
 	uint64_t one = 1;
 
 	z_assert(write(fd, &one, sizeof(one)) == sizeof(one));
+}
+
+uint64_t stats_server_work(struct stats_server *s, uint64_t now, stats_reply_fn reply,
+			   void *reply_ctx)
+{
+	uint64_t change = stats_changes_work(s, now, reply, reply_ctx);
+
+	return min_u64(change, stats_events_work(s, now, false, reply, reply_ctx));
+}
+
+/* Rounded up, so that the last wait does not spin. */
+static int ms_until(uint64_t when, uint64_t now)
+{
+	return when <= now ? 0 : (int)min_u64((when - now + 999999) / 1000000, INT_MAX);
 }
 
 /* Until told to stop, or until the socket fails. */
@@ -146,18 +181,30 @@ static void serve(struct stats_server *s)
 	struct pollfd fds[] = {
 		{.fd = nl_socket_get_fd(s->sk), .events = POLLIN},
 		{.fd = s->stop_fd, .events = POLLIN},
+		{.fd = s->wake_fd, .events = POLLIN},
 	};
+	uint64_t now, next, count;
 	int r = 0;
 
+	next = stats_server_work(s, now_ns(), send_reply, s);
 	while (r == 0) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+		next = min_u64(next, s->changes.deadline); /* a request may have set it */
+		if (poll(fds, ARRAY_SIZE(fds), ms_until(next, now_ns())) < 0) {
 			r = errno == EINTR ? 0 : -errno;
 			continue;
 		}
-		if (fds[1].revents)
+		if (fds[1].revents) {
+			stats_events_work(s, now_ns(), true, send_reply, s);
 			return;
+		}
 		if (fds[0].revents)
 			r = serve_one(s, fds[0].fd);
+		now = now_ns();
+		/* Requests can be waiting all the time: the ticks come in between all the same. */
+		if (fds[2].revents && read(s->wake_fd, &count, sizeof(count)) == sizeof(count))
+			next = 0;
+		if (now >= next)
+			next = stats_server_work(s, now, send_reply, s);
 	}
 	log_err("stats: netlink socket of '%s' failed: %s; statistics end here, swap goes on. "
 		"Restart zswapd to have them back",
@@ -171,7 +218,7 @@ static void *server_main(void *arg)
 	pthread_setname_np(pthread_self(), "stats");
 	thread_mark_io_flusher();
 	serve(s);
-	signal_fd(s->done_fd);
+	stats_signal(s->done_fd);
 	return NULL;
 }
 
@@ -294,7 +341,7 @@ int stats_server_stop(struct stats_server *s)
 	if (!s->running)
 		return 0;
 	portfile_remove(s->run_dir, s->name, s->port);
-	signal_fd(s->stop_fd);
+	stats_signal(s->stop_fd);
 	s->running = false;
 	if (!wait_done(s)) {
 		log_err("stats: the thread of '%s' has not ended within %d s and is left behind",
@@ -313,6 +360,10 @@ void stats_server_free(struct stats_server *s)
 	if (!s)
 		return;
 	stats_server_stop(s);
-	if (!s->abandoned)
-		free(s);
+	if (s->abandoned)
+		return;
+	stats_changes_deinit(&s->changes);
+	stats_events_deinit(&s->events);
+	close_fd(s->wake_fd);
+	free(s);
 }

@@ -46,7 +46,7 @@ static void give_status(void *ctx, struct stats_status *ret)
 	ret->state = NLPROTO_STATE_RUNNING;
 }
 
-static const struct stats_server_ops ops = {give_counters, give_status};
+static const struct stats_server_ops ops = {.counters = give_counters, .status = give_status};
 
 static int become_nobody(void)
 {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Requests through stats_server_handle(), with every broken kind by itself. */
 #include "common/util.h"
-#include "daemon/stats/server.h"
-#include "tests/stats/packet.h"
+#include "tests/stats/rig.h"
 
 #include <errno.h>
-#include <linux/netlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,114 +11,10 @@
 
 #include <cmocka.h>
 
-#define NAME	  "unit-test.0"
-#define REPLY_MAX 16
-#define ASKER	  65534
-
-/* Distinct and above 32 bits, so that a truncated or misplaced value shows. */
-static uint64_t value_of(unsigned id)
-{
-	return 0x100000000ull * (id + 1) + id;
-}
-
-static unsigned snapshots;
-
-static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
-{
-	snapshots++;
-	for (unsigned i = 0; i < COUNTER_COUNT; i++)
-		values[i] = value_of(i);
-}
-
-static void give_status(void *ctx, struct stats_status *ret)
-{
-	strcpy(ret->path, "/dev/zswap/" NAME);
-	strcpy(ret->transport, "fuse");
-	ret->pid = 4711;
-	ret->state = NLPROTO_STATE_RECOVERING;
-	ret->health = NLPROTO_HEALTH_STORE_FULL | NLPROTO_HEALTH_NO_DISCARD;
-	/* Longest text, and the NUL forgotten. */
-	memset(ret->last_error, 'e', sizeof(ret->last_error));
-}
-
-static const struct stats_server_ops ops = {give_counters, give_status};
-
-struct replies {
-	unsigned n;
-	unsigned accept; /* deliver so many, then fail */
-	struct nlmsghdr *msg[REPLY_MAX];
-};
-
-static bool keep_reply(void *ctx, const struct nlmsghdr *reply)
-{
-	struct replies *r = ctx;
-
-	assert_true(r->n < REPLY_MAX);
-	assert_true(reply->nlmsg_len <= NLPROTO_PART_MAX);
-	if (r->n >= r->accept)
-		return false;
-	r->msg[r->n] = malloc(reply->nlmsg_len);
-	memcpy(r->msg[r->n++], reply, reply->nlmsg_len);
-	return true;
-}
-
-static void drop_replies(struct replies *r)
-{
-	for (unsigned i = 0; i < r->n; i++)
-		free(r->msg[i]);
-	r->n = 0;
-}
-
-static struct stats_server *server;
-static struct replies got = {.accept = REPLY_MAX};
-
-static int handle(const void *msg, size_t len)
-{
-	struct stats_peer peer = {.port = 1234, .uid = ASKER, .has_creds = true};
-
-	drop_replies(&got);
-	return stats_server_handle(server, &peer, msg, len, keep_reply, &got);
-}
-
-static void assert_refused(const struct packet *p, int error, const char *word)
-{
-	struct nlattr *a[NLMSGERR_ATTR_MSG + 1] = {0};
-	const struct nlmsgerr *err;
-
-	assert_int_equal(handle(p->bytes, p->len), error);
-	assert_int_equal(got.n, 1);
-	assert_int_equal(got.msg[0]->nlmsg_type, NLMSG_ERROR);
-	assert_int_equal(got.msg[0]->nlmsg_seq, p->nlh.nlmsg_seq);
-	assert_int_equal(got.msg[0]->nlmsg_pid, 1234);
-	assert_int_equal(got.msg[0]->nlmsg_flags, NLM_F_CAPPED | NLM_F_ACK_TLVS);
-	err = nlmsg_data(got.msg[0]);
-	assert_int_equal(err->error, error);
-	assert_memory_equal(&err->msg, &p->nlh, sizeof(err->msg));
-	assert_int_equal(nlmsg_parse(got.msg[0], sizeof(*err), a, NLMSGERR_ATTR_MSG, NULL), 0);
-	assert_non_null(a[NLMSGERR_ATTR_MSG]);
-	if (!strstr(nla_get_string(a[NLMSGERR_ATTR_MSG]), word))
-		fail_msg("'%s' is not in '%s'", word, nla_get_string(a[NLMSGERR_ATTR_MSG]));
-}
-
 static void assert_silent(const void *msg, size_t len)
 {
-	assert_int_equal(handle(msg, len), 0);
-	assert_int_equal(got.n, 0);
-}
-
-static struct nlattr **parse_reply(struct nlmsghdr *nlh, uint8_t cmd)
-{
-	static struct nlattr *a[NLPROTO_A_MAX + 1];
-	const struct nlproto_hdr *hdr = nlmsg_data(nlh);
-
-	assert_int_equal(nlh->nlmsg_type, NLPROTO_MSG_TYPE);
-	assert_int_equal(nlh->nlmsg_seq, 77);
-	assert_int_equal(nlh->nlmsg_flags & NLM_F_REQUEST, 0);
-	assert_int_equal(hdr->cmd, cmd);
-	assert_int_equal(hdr->version, NLPROTO_VERSION);
-	assert_int_equal(nlmsg_parse(nlh, sizeof(*hdr), a, NLPROTO_A_MAX, NULL), 0);
-	assert_string_equal(nla_get_string(a[NLPROTO_A_DEVICE]), NAME);
-	return a;
+	assert_int_equal(rig_handle(msg, len), 0);
+	assert_int_equal(rig.n, 0);
 }
 
 static void version_is_answered(void **state)
@@ -131,9 +23,9 @@ static void version_is_answered(void **state)
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_VERSION);
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	assert_int_equal(got.n, 1);
-	a = parse_reply(got.msg[0], NLPROTO_CMD_VERSION);
+	assert_int_equal(rig_ask(&p), 0);
+	assert_int_equal(rig.n, 1);
+	a = rig_parse(rig.msg[0], NLPROTO_CMD_VERSION);
 	assert_string_equal(nla_get_string(a[NLPROTO_A_DAEMON_VERSION]), ZSWAPD_VERSION);
 	assert_int_equal(nla_get_u8(a[NLPROTO_A_PROTOCOL]), NLPROTO_VERSION);
 }
@@ -144,17 +36,17 @@ static void status_is_answered(void **state)
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_STATUS);
-	packet_attr(&p, NLPROTO_A_DEVICE, NAME, sizeof(NAME));
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	assert_int_equal(got.n, 1);
-	a = parse_reply(got.msg[0], NLPROTO_CMD_STATUS);
-	assert_string_equal(nla_get_string(a[NLPROTO_A_PATH]), "/dev/zswap/" NAME);
+	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, sizeof(RIG_NAME));
+	assert_int_equal(rig_ask(&p), 0);
+	assert_int_equal(rig.n, 1);
+	a = rig_parse(rig.msg[0], NLPROTO_CMD_STATUS);
+	assert_string_equal(nla_get_string(a[NLPROTO_A_PATH]), "/dev/zswap/" RIG_NAME);
 	assert_string_equal(nla_get_string(a[NLPROTO_A_TRANSPORT]), "fuse");
 	assert_int_equal(nla_get_u32(a[NLPROTO_A_PID]), 4711);
 	assert_int_equal(nla_get_u8(a[NLPROTO_A_STATE]), NLPROTO_STATE_RECOVERING);
 	assert_int_equal(nla_get_u32(a[NLPROTO_A_HEALTH]),
 			 NLPROTO_HEALTH_STORE_FULL | NLPROTO_HEALTH_NO_DISCARD);
-	assert_int_equal(strlen(nla_get_string(a[NLPROTO_A_LAST_ERROR])), NLPROTO_TEXT_MAX - 1);
+	assert_null(a[NLPROTO_A_LAST_ERROR]);
 }
 
 static void check_counter(struct nlattr *nest, unsigned id)
@@ -166,31 +58,102 @@ static void check_counter(struct nlattr *nest, unsigned id)
 	assert_string_equal(nla_get_string(a[NLPROTO_C_NAME]), counter_table[id].name);
 	assert_int_equal(nla_get_u8(a[NLPROTO_C_KIND]), counter_table[id].kind);
 	assert_int_equal(nla_get_u8(a[NLPROTO_C_UNIT]), counter_table[id].unit);
-	assert_true(nla_get_u64(a[NLPROTO_C_VALUE]) == value_of(id));
+	assert_true(nla_get_u64(a[NLPROTO_C_VALUE]) == rig_value(id));
+}
+
+/* Buckets of @id from message @i on must be those of its histogram; returns how many they were. */
+static unsigned check_histogram(struct nlattr *nest, unsigned id, unsigned seen)
+{
+	const struct histogram *h = &rig.histograms[id];
+	struct nlattr *a[NLPROTO_H_MAX + 1];
+	struct nlproto_bucket b;
+	unsigned n, skip = seen, bucket = 0;
+
+	assert_int_equal(nla_parse_nested(a, NLPROTO_H_MAX, nest, NULL), 0);
+	assert_string_equal(nla_get_string(a[NLPROTO_H_NAME]), histogram_table[id].name);
+	assert_int_equal(nla_get_u8(a[NLPROTO_H_UNIT]), NLPROTO_UNIT_NANOSECONDS);
+	assert_true(nla_get_u64(a[NLPROTO_H_COUNT]) == histogram_count(h));
+	assert_true(nla_get_u64(a[NLPROTO_H_SUM]) == h->sum);
+	assert_int_equal(nla_len(a[NLPROTO_H_BUCKETS]) % sizeof(b), 0);
+	n = (unsigned)nla_len(a[NLPROTO_H_BUCKETS]) / sizeof(b);
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(&b, (char *)nla_data(a[NLPROTO_H_BUCKETS]) + i * sizeof(b), sizeof(b));
+		while (!h->buckets[bucket] || skip) {
+			skip -= h->buckets[bucket] != 0;
+			bucket++;
+		}
+		assert_true(b.lower == histogram_lower(bucket));
+		assert_true(b.upper == histogram_upper(bucket));
+		assert_true(b.count == h->buckets[bucket]);
+		bucket++;
+	}
+	return n;
+}
+
+/* One that is full, one that is empty, and some in between. */
+static void fill_histograms(void)
+{
+	for (unsigned i = 0; i < HISTOGRAM_COUNT; i++)
+		for (unsigned b = 0; i && b < HISTOGRAM_BUCKETS; b += i) {
+			rig.histograms[i].buckets[b] = rig_value(b);
+			rig.histograms[i].sum += rig_value(b) * histogram_lower(b);
+		}
+}
+
+static void check_done(const struct nlmsghdr *nlh)
+{
+	assert_int_equal(nlh->nlmsg_type, NLMSG_DONE);
+	assert_int_equal(nlh->nlmsg_flags, NLM_F_MULTI);
+	assert_int_equal(nlh->nlmsg_seq, 77);
 }
 
 static void stats_come_in_parts(void **state)
 {
-	unsigned id = 0;
+	unsigned id = 0, seen[HISTOGRAM_COUNT] = {0}, hist = 0;
+	struct packet p;
+
+	fill_histograms();
+	packet_init(&p, NLPROTO_CMD_STATS);
+	assert_int_equal(rig_ask(&p), 0);
+	assert_int_equal(rig.snapshots, 1); /* all parts from one */
+	assert_true(rig.n >= 4);
+	for (unsigned i = 0; i + 1 < rig.n; i++) {
+		struct nlattr **a = rig_parse(rig.msg[i], NLPROTO_CMD_STATS), *c;
+		int rem;
+
+		assert_int_equal(rig.msg[i]->nlmsg_flags, NLM_F_MULTI);
+		if (a[NLPROTO_A_COUNTERS])
+			nla_for_each_nested(c, a[NLPROTO_A_COUNTERS], rem) check_counter(c, id++);
+		if (!a[NLPROTO_A_HISTOGRAMS])
+			continue;
+		nla_for_each_nested(c, a[NLPROTO_A_HISTOGRAMS], rem)
+		{
+			struct nlattr *name = nla_find(nla_data(c), nla_len(c), NLPROTO_H_NAME);
+
+			if (strcmp(nla_get_string(name), histogram_table[hist].name))
+				hist++;
+			seen[hist] += check_histogram(c, hist, seen[hist]);
+		}
+	}
+	assert_int_equal(id, COUNTER_COUNT);
+	assert_int_equal(hist, HISTOGRAM_COUNT - 1);
+	assert_int_equal(seen[0], 0);
+	assert_int_equal(seen[1], HISTOGRAM_BUCKETS);
+	assert_int_equal(seen[2], HISTOGRAM_BUCKETS / 2);
+	check_done(rig.msg[rig.n - 1]);
+}
+
+/* Walking all records eight thousand times a second would be felt. */
+static void snapshots_are_shared(void **state)
+{
+	uint64_t start = now_ns();
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_STATS);
-	snapshots = 0;
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	assert_int_equal(snapshots, 1); /* all parts from one */
-	assert_true(got.n >= 3);
-	for (unsigned i = 0; i + 1 < got.n; i++) {
-		struct nlattr **a = parse_reply(got.msg[i], NLPROTO_CMD_STATS), *c;
-		int rem;
-
-		assert_int_equal(got.msg[i]->nlmsg_flags, NLM_F_MULTI);
-		nla_for_each_nested(c, a[NLPROTO_A_COUNTERS], rem) check_counter(c, id++);
-		assert_int_equal(rem, 0);
-	}
-	assert_int_equal(id, COUNTER_COUNT);
-	assert_int_equal(got.msg[got.n - 1]->nlmsg_type, NLMSG_DONE);
-	assert_int_equal(got.msg[got.n - 1]->nlmsg_flags, NLM_F_MULTI);
-	assert_int_equal(got.msg[got.n - 1]->nlmsg_seq, 77);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(rig_ask(&p), 0);
+	assert_true(rig.snapshots >= 1);
+	assert_true(rig.snapshots <= 2 + (now_ns() - start) / 10000000);
 }
 
 static void undelivered_part_ends_the_answer(void **state)
@@ -198,11 +161,11 @@ static void undelivered_part_ends_the_answer(void **state)
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_STATS);
-	got.accept = 1;
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	got.accept = REPLY_MAX;
-	assert_int_equal(got.n, 1);
-	assert_int_equal(got.msg[0]->nlmsg_type, NLPROTO_MSG_TYPE);
+	rig.accept = 1;
+	assert_int_equal(rig_ask(&p), 0);
+	rig.accept = RIG_REPLIES;
+	assert_int_equal(rig.n, 1);
+	assert_int_equal(rig.msg[0]->nlmsg_type, NLPROTO_MSG_TYPE);
 }
 
 static void other_version_is_refused(void **state)
@@ -211,26 +174,27 @@ static void other_version_is_refused(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATS);
 	packet_hdr(&p)->version = NLPROTO_VERSION + 1;
-	assert_refused(&p, -EPROTONOSUPPORT, "version 2");
+	rig_assert_refused(&p, -EPROTONOSUPPORT, "version 2");
 	packet_hdr(&p)->version = 0;
-	assert_refused(&p, -EPROTONOSUPPORT, "version 0");
+	rig_assert_refused(&p, -EPROTONOSUPPORT, "version 0");
 	/* A command this version does not have may be one of the other. */
 	packet_hdr(&p)->cmd = 200;
-	assert_refused(&p, -EPROTONOSUPPORT, "version 0");
+	rig_assert_refused(&p, -EPROTONOSUPPORT, "version 0");
 	/* The way to find out. */
 	packet_hdr(&p)->cmd = NLPROTO_CMD_VERSION;
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	parse_reply(got.msg[0], NLPROTO_CMD_VERSION);
+	assert_int_equal(rig_ask(&p), 0);
+	rig_parse(rig.msg[0], NLPROTO_CMD_VERSION);
 }
 
 static void unknown_commands_are_refused(void **state)
 {
-	static const uint8_t cmds[] = {NLPROTO_CMD_UNSPEC, NLPROTO_CMD_STATS + 1, 255};
+	static const uint8_t cmds[] = {NLPROTO_CMD_UNSPEC, NLPROTO_CMD_EVENT,
+				       NLPROTO_CMD_CANCEL + 1, 255};
 	struct packet p;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
 		packet_init(&p, cmds[i]);
-		assert_refused(&p, -EOPNOTSUPP, "command");
+		rig_assert_refused(&p, -EOPNOTSUPP, "command");
 	}
 }
 
@@ -240,7 +204,7 @@ static void foreign_type_is_refused(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATS);
 	p.nlh.nlmsg_type = NLPROTO_MSG_TYPE + 1;
-	assert_refused(&p, -EOPNOTSUPP, "type");
+	rig_assert_refused(&p, -EOPNOTSUPP, "type");
 }
 
 static void wrong_lengths_are_refused(void **state)
@@ -249,24 +213,24 @@ static void wrong_lengths_are_refused(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATS);
 	p.len -= 1;
-	assert_refused(&p, -EINVAL, "truncated");
+	rig_assert_refused(&p, -EINVAL, "truncated");
 	packet_init(&p, NLPROTO_CMD_STATS);
 	p.nlh.nlmsg_len = UINT32_MAX;
-	assert_refused(&p, -EINVAL, "truncated");
+	rig_assert_refused(&p, -EINVAL, "truncated");
 	packet_init(&p, NLPROTO_CMD_STATS);
 	p.nlh.nlmsg_len = 0;
-	assert_refused(&p, -EINVAL, "too short");
+	rig_assert_refused(&p, -EINVAL, "too short");
 	p.nlh.nlmsg_len = NLMSG_HDRLEN + 3;
-	assert_refused(&p, -EINVAL, "too short");
+	rig_assert_refused(&p, -EINVAL, "too short");
 	/* Header only. */
 	p.nlh.nlmsg_len = NLMSG_HDRLEN;
 	p.len = NLMSG_HDRLEN;
-	assert_refused(&p, -EINVAL, "too short");
+	rig_assert_refused(&p, -EINVAL, "too short");
 	/* A second request behind the first. */
 	packet_init(&p, NLPROTO_CMD_STATS);
 	memcpy(p.bytes + p.len, p.bytes, p.len);
 	p.len *= 2;
-	assert_refused(&p, -EINVAL, "one a datagram");
+	rig_assert_refused(&p, -EINVAL, "one a datagram");
 }
 
 static void oversized_is_refused(void **state)
@@ -277,9 +241,9 @@ static void oversized_is_refused(void **state)
 	packet_init(&p, NLPROTO_CMD_STATS);
 	packet_attr(&p, 999, filler, sizeof(filler) - 28);
 	assert_int_equal(p.len, NLPROTO_REQUEST_MAX - 4);
-	assert_int_equal(handle(p.bytes, p.len), 0);
+	assert_int_equal(rig_ask(&p), 0);
 	packet_attr(&p, 999, filler, 4);
-	assert_refused(&p, -EMSGSIZE, "at most 4096");
+	rig_assert_refused(&p, -EMSGSIZE, "at most 4096");
 }
 
 static void broken_attributes_are_refused(void **state)
@@ -289,27 +253,59 @@ static void broken_attributes_are_refused(void **state)
 
 	/* Says more than there is. */
 	packet_init(&p, NLPROTO_CMD_STATS);
-	packet_attr(&p, NLPROTO_A_DEVICE, NAME, sizeof(NAME));
+	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, sizeof(RIG_NAME));
 	((struct nlattr *)(p.bytes + 20))->nla_len = 200;
-	assert_refused(&p, -EINVAL, "cut off");
+	rig_assert_refused(&p, -EINVAL, "cut off");
 	/* Says less than its own header, which would make a walk stand still. */
 	((struct nlattr *)(p.bytes + 20))->nla_len = 0;
-	assert_refused(&p, -EINVAL, "cut off");
+	rig_assert_refused(&p, -EINVAL, "cut off");
 	/* A part of an attribute's header. */
 	packet_init(&p, NLPROTO_CMD_STATS);
 	p.len += 2;
 	p.nlh.nlmsg_len += 2;
-	assert_refused(&p, -EINVAL, "cut off");
+	rig_assert_refused(&p, -EINVAL, "cut off");
 	/* Empty, without NUL, too long. */
 	packet_init(&p, NLPROTO_CMD_STATS);
-	packet_attr(&p, NLPROTO_A_DEVICE, NAME, 0);
-	assert_refused(&p, -EINVAL, "length");
+	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, 0);
+	rig_assert_refused(&p, -EINVAL, "length");
 	packet_init(&p, NLPROTO_CMD_STATS);
-	packet_attr(&p, NLPROTO_A_DEVICE, NAME, sizeof(NAME) - 1);
-	assert_refused(&p, -EINVAL, "NUL");
+	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, sizeof(RIG_NAME) - 1);
+	rig_assert_refused(&p, -EINVAL, "NUL");
 	packet_init(&p, NLPROTO_CMD_STATS);
 	packet_attr(&p, NLPROTO_A_DEVICE, long_name, sizeof(long_name));
-	assert_refused(&p, -EINVAL, "length");
+	rig_assert_refused(&p, -EINVAL, "length");
+}
+
+/* Every attribute that has a form, in forms that it has not. */
+static void broken_values_are_refused(void **state)
+{
+	static const uint16_t strings[] = {NLPROTO_A_DEVICE, NLPROTO_A_KEY, NLPROTO_A_VALUE};
+	static const struct {
+		uint16_t type, len;
+	} numbers[] = {{NLPROTO_A_BYTES, 8}, {NLPROTO_A_SECONDS, 4}};
+	char text[NLPROTO_TEXT_MAX + 1];
+	struct packet p;
+
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+		packet_init(&p, NLPROTO_CMD_GET);
+		packet_attr(&p, strings[i], text, sizeof(text));
+		rig_assert_refused(&p, -EINVAL, "length");
+		packet_init(&p, NLPROTO_CMD_GET);
+		packet_attr(&p, strings[i], text, 8); /* without NUL */
+		rig_assert_refused(&p, -EINVAL, "NUL");
+		packet_init(&p, NLPROTO_CMD_GET);
+		packet_attr(&p, strings[i], text, 0);
+		rig_assert_refused(&p, -EINVAL, "length");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		for (uint16_t len = 0; len <= 16; len++) {
+			if (len == numbers[i].len)
+				continue;
+			packet_init(&p, NLPROTO_CMD_GET);
+			packet_attr(&p, numbers[i].type, text, len);
+			rig_assert_refused(&p, -EINVAL, "length");
+		}
 }
 
 static void reserved_bits_are_refused(void **state)
@@ -318,7 +314,7 @@ static void reserved_bits_are_refused(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATS);
 	packet_hdr(&p)->reserved = 0x8000;
-	assert_refused(&p, -EINVAL, "reserved");
+	rig_assert_refused(&p, -EINVAL, "reserved");
 }
 
 static void other_device_is_refused(void **state)
@@ -327,7 +323,7 @@ static void other_device_is_refused(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATUS);
 	packet_attr(&p, NLPROTO_A_DEVICE, "other", sizeof("other"));
-	assert_refused(&p, -ENODEV, "'" NAME "'");
+	rig_assert_refused(&p, -ENODEV, "'" RIG_NAME "'");
 }
 
 static void unknown_attributes_are_passed_over(void **state)
@@ -336,13 +332,12 @@ static void unknown_attributes_are_passed_over(void **state)
 
 	packet_init(&p, NLPROTO_CMD_STATUS);
 	packet_attr(&p, NLPROTO_A_MAX + 5, "new", 4);
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	parse_reply(got.msg[0], NLPROTO_CMD_STATUS);
+	assert_int_equal(rig_ask(&p), 0);
+	rig_parse(rig.msg[0], NLPROTO_CMD_STATUS);
 }
 
 static void answers_are_never_answered(void **state)
 {
-	struct stats_peer kernel = {0};
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_STATS);
@@ -358,9 +353,231 @@ static void answers_are_never_answered(void **state)
 		assert_silent(p.bytes, len);
 	}
 	packet_init(&p, NLPROTO_CMD_STATS);
-	drop_replies(&got);
-	assert_int_equal(stats_server_handle(server, &kernel, p.bytes, p.len, keep_reply, &got), 0);
-	assert_int_equal(got.n, 0);
+	rig.peer.port = 0; /* the kernel's */
+	assert_silent(p.bytes, p.len);
+}
+
+/* --- options --- */
+
+static struct nlattr **parse_member(struct nlattr *list, int max)
+{
+	static struct nlattr *a[16];
+
+	assert_non_null(list);
+	assert_true(max < (int)ARRAY_SIZE(a));
+	assert_int_equal(nla_parse_nested(a, max, nla_data(list), NULL), 0);
+	return a;
+}
+
+static void an_option_is_read(void **state)
+{
+	struct nlattr **a;
+	struct packet p;
+	char key[NLPROTO_NAME_MAX];
+
+	rig_option_key(3, key, sizeof(key));
+	packet_init(&p, NLPROTO_CMD_GET);
+	packet_attr(&p, NLPROTO_A_KEY, key, (uint16_t)(strlen(key) + 1));
+	assert_int_equal(rig_ask(&p), 0);
+	assert_int_equal(rig.n, 1);
+	assert_int_equal(rig.msg[0]->nlmsg_flags, 0);
+	a = rig_parse(rig.msg[0], NLPROTO_CMD_GET);
+	assert_null(a[NLPROTO_A_LINES]);
+	a = parse_member(a[NLPROTO_A_OPTIONS], NLPROTO_O_MAX);
+	assert_string_equal(nla_get_string(a[NLPROTO_O_KEY]), key);
+	assert_int_equal(strlen(nla_get_string(a[NLPROTO_O_VALUE])), NLPROTO_TEXT_MAX - 1);
+	assert_int_equal(nla_get_string(a[NLPROTO_O_DEFAULT])[0], 'd');
+	assert_int_equal(nla_get_string(a[NLPROTO_O_ORIGIN])[0], 'o');
+	assert_int_equal(nla_get_string(a[NLPROTO_O_RANGE])[0], 'r');
+	assert_int_equal(nla_get_string(a[NLPROTO_O_TEXT])[0], 't');
+	assert_int_equal(nla_get_u8(a[NLPROTO_O_LIVE]), 1);
+	/* An empty value is a value. */
+	rig_option_key(1, key, sizeof(key));
+	packet_init(&p, NLPROTO_CMD_GET);
+	packet_attr(&p, NLPROTO_A_KEY, key, (uint16_t)(strlen(key) + 1));
+	assert_int_equal(rig_ask(&p), 0);
+	a = parse_member(rig_parse(rig.msg[0], NLPROTO_CMD_GET)[NLPROTO_A_OPTIONS], NLPROTO_O_MAX);
+	assert_string_equal(nla_get_string(a[NLPROTO_O_VALUE]), "");
+	assert_null(a[NLPROTO_O_DEFAULT]);
+}
+
+static void all_options_are_read(void **state)
+{
+	char key[NLPROTO_NAME_MAX];
+	struct packet p;
+	unsigned n = 0;
+
+	packet_init(&p, NLPROTO_CMD_GET);
+	assert_int_equal(rig_ask(&p), 0);
+	assert_true(rig.n > 2);
+	check_done(rig.msg[rig.n - 1]);
+	for (unsigned i = 0; i + 1 < rig.n; i++) {
+		struct nlattr *list = rig_parse(rig.msg[i], NLPROTO_CMD_GET)[NLPROTO_A_OPTIONS], *o;
+		int rem;
+
+		assert_int_equal(rig.msg[i]->nlmsg_flags, NLM_F_MULTI);
+		nla_for_each_nested(o, list, rem)
+		{
+			rig_option_key(n++, key, sizeof(key));
+			assert_string_equal(
+				nla_get_string(nla_find(nla_data(o), nla_len(o), NLPROTO_O_KEY)),
+				key);
+		}
+	}
+	assert_int_equal(n, RIG_OPTIONS);
+}
+
+static void an_unknown_option_is_refused(void **state)
+{
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_GET);
+	packet_attr(&p, NLPROTO_A_KEY, "no.such", sizeof("no.such"));
+	rig_assert_refused(&p, -ENOENT, "'no.such'");
+}
+
+/* --- jobs --- */
+
+static void check_job(const struct stats_job *job, uint8_t cmd)
+{
+	struct nlattr *a[NLPROTO_J_MAX + 1];
+
+	assert_int_equal(rig.n, 1);
+	assert_int_equal(
+		nla_parse_nested(a, NLPROTO_J_MAX, rig_parse(rig.msg[0], cmd)[NLPROTO_A_JOB], NULL),
+		0);
+	assert_int_equal(nla_get_u32(a[NLPROTO_J_ID]), job->id);
+	assert_int_equal(nla_get_u8(a[NLPROTO_J_KIND]), job->kind);
+	assert_int_equal(nla_get_u8(a[NLPROTO_J_STATE]), job->state);
+	assert_int_equal(nla_get_u8(a[NLPROTO_J_UNIT]), job->unit);
+	assert_true(nla_get_u64(a[NLPROTO_J_DONE]) == job->done);
+	assert_true(nla_get_u64(a[NLPROTO_J_TOTAL]) == job->total);
+	assert_true(nla_get_u64(a[NLPROTO_J_FOUND]) == job->found);
+	if (job->error)
+		assert_int_equal(nla_get_u32(a[NLPROTO_J_ERROR]), job->error);
+	else
+		assert_null(a[NLPROTO_J_ERROR]);
+}
+
+static const struct stats_job running = {
+	.id = 7,
+	.kind = NLPROTO_JOB_CHECK,
+	.state = NLPROTO_JOB_STATE_RUNNING,
+	.unit = NLPROTO_UNIT_PAGES,
+	.done = 1ull << 40,
+	.total = 1ull << 41,
+	.found = 3,
+};
+
+static void the_job_is_shown(void **state)
+{
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_JOB);
+	assert_int_equal(rig_ask(&p), 0);
+	check_job(&rig.job, NLPROTO_CMD_JOB); /* none so far: all zero */
+	rig.job = running;
+	assert_int_equal(rig_ask(&p), 0);
+	check_job(&running, NLPROTO_CMD_JOB);
+	rig.job.state = NLPROTO_JOB_STATE_FAILED;
+	rig.job.error = ENOSPC;
+	assert_int_equal(rig_ask(&p), 0);
+	check_job(&rig.job, NLPROTO_CMD_JOB);
+}
+
+static void jobs_are_started(void **state)
+{
+	static const uint8_t cmds[] = {NLPROTO_CMD_WRITEBACK, NLPROTO_CMD_COMPACT,
+				       NLPROTO_CMD_CHECK};
+	static const enum nlproto_job_kind kinds[] = {NLPROTO_JOB_WRITEBACK, NLPROTO_JOB_COMPACT,
+						      NLPROTO_JOB_CHECK};
+	uint64_t bytes = 1ull << 33;
+	struct packet p;
+
+	rig.job = running;
+	for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
+		packet_init(&p, cmds[i]);
+		assert_int_equal(rig_ask_as_root(&p), 0);
+		assert_int_equal(rig.starts, i + 1);
+		assert_int_equal(rig.kind, kinds[i]);
+		assert_true(rig.bytes == STATS_JOB_ALL);
+		check_job(&running, cmds[i]);
+	}
+	packet_init(&p, NLPROTO_CMD_WRITEBACK);
+	packet_attr(&p, NLPROTO_A_BYTES, &bytes, sizeof(bytes));
+	assert_int_equal(rig_ask_as_root(&p), 0);
+	assert_true(rig.bytes == bytes);
+	rig.job_error = -EBUSY;
+	assert_int_equal(rig_ask_as_root(&p), -EBUSY);
+	rig_assert_refusal(&p, -EBUSY, "job 7 is under way");
+	rig.starts = 0;
+	bytes = 0;
+	packet_init(&p, NLPROTO_CMD_WRITEBACK);
+	packet_attr(&p, NLPROTO_A_BYTES, &bytes, sizeof(bytes));
+	assert_int_equal(rig_ask_as_root(&p), -EINVAL);
+	assert_int_equal(rig.starts, 0);
+}
+
+static void jobs_are_cancelled(void **state)
+{
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_CANCEL);
+	assert_int_equal(rig_ask_as_root(&p), -ESRCH);
+	rig_assert_refusal(&p, -ESRCH, "no job");
+	rig.job = running;
+	rig.job.state = NLPROTO_JOB_STATE_DONE;
+	assert_int_equal(rig_ask_as_root(&p), -ESRCH);
+	assert_int_equal(rig.cancels, 0);
+	rig.job = running;
+	assert_int_equal(rig_ask_as_root(&p), 0);
+	assert_int_equal(rig.cancels, 1);
+	check_job(&running, NLPROTO_CMD_CANCEL);
+}
+
+/* --- rights --- */
+
+static void changing_takes_root(void **state)
+{
+	static const uint8_t cmds[] = {NLPROTO_CMD_SET,	    NLPROTO_CMD_WRITEBACK,
+				       NLPROTO_CMD_COMPACT, NLPROTO_CMD_CHECK,
+				       NLPROTO_CMD_RELOAD,  NLPROTO_CMD_CANCEL};
+	struct stats_change change;
+	struct packet p;
+
+	rig.job = running;
+	for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
+		packet_init(&p, cmds[i]);
+		packet_attr(&p, NLPROTO_A_KEY, "a.b", 4);
+		packet_attr(&p, NLPROTO_A_VALUE, "1", 2);
+		p.nlh.nlmsg_pid = 0; /* what a message says counts for nothing */
+		rig_assert_refused(&p, -EPERM, "uid 65534");
+		/* Not even a uid of 0 counts if the kernel did not stamp it. */
+		rig.peer = (struct stats_peer){.port = RIG_PORT, .uid = 0, .has_creds = false};
+		rig_assert_refused(&p, -EPERM, "not known");
+		rig.peer = (struct stats_peer){RIG_PORT, RIG_UID, true};
+	}
+	assert_int_equal(rig.starts, 0);
+	assert_int_equal(rig.cancels, 0);
+	assert_false(stats_server_take_change(rig.server, &change));
+}
+
+static void what_is_not_there_is_said(void **state)
+{
+	static const uint8_t cmds[] = {
+		NLPROTO_CMD_GET,   NLPROTO_CMD_SET, NLPROTO_CMD_WRITEBACK, NLPROTO_CMD_COMPACT,
+		NLPROTO_CMD_CHECK, NLPROTO_CMD_JOB, NLPROTO_CMD_RELOAD,	   NLPROTO_CMD_CANCEL};
+	struct packet p;
+
+	rig_set_bare();
+	for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
+		packet_init(&p, cmds[i]);
+		assert_int_equal(rig_ask_as_root(&p), -EOPNOTSUPP);
+		rig_assert_refusal(&p, -EOPNOTSUPP, "this zswapd");
+	}
+	packet_init(&p, NLPROTO_CMD_STATS);
+	assert_int_equal(rig_ask(&p), 0);
+	check_done(rig.msg[rig.n - 1]);
 }
 
 /* Every prefix of a good request, then every single byte of it changed. */
@@ -369,55 +586,55 @@ static void damaged_requests_do_no_harm(void **state)
 	struct packet p;
 
 	packet_init(&p, NLPROTO_CMD_STATS);
-	packet_attr(&p, NLPROTO_A_DEVICE, NAME, sizeof(NAME));
+	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, sizeof(RIG_NAME));
 	for (size_t len = 0; len < p.len; len++) {
 		void *exact = aligned_alloc(4, align_up(len + 1, 4));
 
 		memcpy(exact, p.bytes, len);
-		assert_true(handle(exact, len) == 0 ? got.n == 0 : got.n == 1);
+		assert_true(rig_handle(exact, len) == 0 ? rig.n == 0 : rig.n == 1);
 		free(exact);
 	}
 	for (size_t at = 0; at < p.len; at++)
 		for (unsigned flip = 1; flip < 256; flip++) {
 			p.bytes[at] ^= (char)flip;
-			handle(p.bytes, p.len);
+			rig_ask(&p);
 			p.bytes[at] ^= (char)flip;
 		}
-	assert_int_equal(handle(p.bytes, p.len), 0);
-	assert_true(got.n >= 3);
+	assert_int_equal(rig_ask(&p), 0);
+	assert_true(rig.n >= 3);
 }
 
-static int set_up(void **state)
-{
-	return stats_server_new(&server, NAME, &ops, NULL);
-}
-
-static int tear_down(void **state)
-{
-	drop_replies(&got);
-	stats_server_free(server);
-	return 0;
-}
+#define T(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(version_is_answered),
-		cmocka_unit_test(status_is_answered),
-		cmocka_unit_test(stats_come_in_parts),
-		cmocka_unit_test(undelivered_part_ends_the_answer),
-		cmocka_unit_test(other_version_is_refused),
-		cmocka_unit_test(unknown_commands_are_refused),
-		cmocka_unit_test(foreign_type_is_refused),
-		cmocka_unit_test(wrong_lengths_are_refused),
-		cmocka_unit_test(oversized_is_refused),
-		cmocka_unit_test(broken_attributes_are_refused),
-		cmocka_unit_test(reserved_bits_are_refused),
-		cmocka_unit_test(other_device_is_refused),
-		cmocka_unit_test(unknown_attributes_are_passed_over),
-		cmocka_unit_test(answers_are_never_answered),
-		cmocka_unit_test(damaged_requests_do_no_harm),
+		T(version_is_answered),
+		T(status_is_answered),
+		T(stats_come_in_parts),
+		T(snapshots_are_shared),
+		T(undelivered_part_ends_the_answer),
+		T(other_version_is_refused),
+		T(unknown_commands_are_refused),
+		T(foreign_type_is_refused),
+		T(wrong_lengths_are_refused),
+		T(oversized_is_refused),
+		T(broken_attributes_are_refused),
+		T(broken_values_are_refused),
+		T(reserved_bits_are_refused),
+		T(other_device_is_refused),
+		T(unknown_attributes_are_passed_over),
+		T(answers_are_never_answered),
+		T(an_option_is_read),
+		T(all_options_are_read),
+		T(an_unknown_option_is_refused),
+		T(the_job_is_shown),
+		T(jobs_are_started),
+		T(jobs_are_cancelled),
+		T(changing_takes_root),
+		T(what_is_not_there_is_said),
+		T(damaged_requests_do_no_harm),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

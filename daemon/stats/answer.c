@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The answers that are read from the ops.
+ *
+ * Taking a snapshot walks over every segment record, so it is taken at most every SNAPSHOT_NS,
+ * however many ask: all the parts of an answer are made from one, and so are answers that follow
+ * closely.
+ */
+#include "daemon/stats/message.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SNAPSHOT_NS (10ull * 1000000)
+
+/* Buckets in a piece of a histogram: few enough that two pieces fill a message well. */
+#define PIECE_BUCKETS 48u
+#define PIECES_MAX    ((HISTOGRAM_BUCKETS / PIECE_BUCKETS + 1) * HISTOGRAM_COUNT)
+
+_Static_assert(sizeof(struct stats_status) + 512 < NLPROTO_PART_MAX, "STATUS is one message");
+_Static_assert(sizeof(struct stats_option) + 512 + STATS_REPORT_MAX / 4 < NLPROTO_PART_MAX,
+	       "an option and a line about it are one message");
+
+static int unknown(const struct request *rq, const char *what)
+{
+	return refuse(rq, -EOPNOTSUPP, "this zswapd has no %s", what);
+}
+
+int answer_version(const struct request *rq, struct nlattr **attrs)
+{
+	struct nl_msg *msg = reply_new(rq, 0);
+
+	if (!msg)
+		return refuse_without_memory(rq);
+	z_assert(nla_put_string(msg, NLPROTO_A_DAEMON_VERSION, ZSWAPD_VERSION) == 0);
+	z_assert(nla_put_u8(msg, NLPROTO_A_PROTOCOL, NLPROTO_VERSION) == 0);
+	reply_put_out(rq, msg);
+	return 0;
+}
+
+int answer_status(const struct request *rq, struct nlattr **attrs)
+{
+	struct nl_msg *msg = reply_new(rq, 0);
+	struct stats_status st;
+
+	if (!msg)
+		return refuse_without_memory(rq);
+	memset(&st, 0, sizeof(st));
+	rq->s->ops->status(rq->s->ctx, &st);
+	if (!st.last_error[0])
+		strcpy(st.last_error, rq->s->events.last_error);
+	z_assert(nla_put_string(msg, NLPROTO_A_DAEMON_VERSION, ZSWAPD_VERSION) == 0);
+	put_text(msg, NLPROTO_A_PATH, st.path, sizeof(st.path));
+	put_text(msg, NLPROTO_A_TRANSPORT, st.transport, sizeof(st.transport));
+	z_assert(nla_put_u32(msg, NLPROTO_A_PID, st.pid) == 0);
+	z_assert(nla_put_u8(msg, NLPROTO_A_STATE, (uint8_t)st.state) == 0);
+	z_assert(nla_put_u32(msg, NLPROTO_A_HEALTH, st.health) == 0);
+	put_text(msg, NLPROTO_A_LAST_ERROR, st.last_error, sizeof(st.last_error));
+	reply_put_out(rq, msg);
+	return 0;
+}
+
+/* --- statistics --- */
+
+const struct stats_snapshot *stats_snapshot(struct stats_server *s, uint64_t now)
+{
+	struct stats_snapshot *snap = &s->snapshot;
+
+	if (snap->at && now - snap->at < SNAPSHOT_NS)
+		return snap;
+	memset(snap, 0, sizeof(*snap));
+	s->ops->counters(s->ctx, snap->counters);
+	if (s->ops->histograms)
+		s->ops->histograms(s->ctx, snap->histograms);
+	snap->at = now;
+	return snap;
+}
+
+static bool put_counter(struct nl_msg *msg, unsigned id, const void *from)
+{
+	const struct stats_snapshot *snap = from;
+	const struct counter_info *info = &counter_table[id];
+	struct nlattr *nest = nla_nest_start(msg, NLPROTO_L_COUNTER);
+
+	if (!nest)
+		return false;
+	if (nla_put_string(msg, NLPROTO_C_NAME, info->name) < 0 ||
+	    nla_put_u8(msg, NLPROTO_C_KIND, (uint8_t)info->kind) < 0 ||
+	    nla_put_u8(msg, NLPROTO_C_UNIT, (uint8_t)info->unit) < 0 ||
+	    nla_put_u64(msg, NLPROTO_C_VALUE, snap->counters[id]) < 0) {
+		nla_nest_cancel(msg, nest);
+		return false;
+	}
+	nla_nest_end(msg, nest);
+	return true;
+}
+
+/* Some of the buckets of a histogram that are not empty, or none if all are. */
+struct piece {
+	unsigned id;
+	unsigned n;
+	uint64_t count; /* of the whole histogram */
+	uint64_t sum;
+	struct nlproto_bucket buckets[PIECE_BUCKETS];
+};
+
+struct pieces {
+	unsigned n;
+	struct piece p[PIECES_MAX];
+};
+
+static struct piece *add_piece(struct pieces *ps, const struct piece *like)
+{
+	struct piece *p = &ps->p[ps->n++];
+
+	z_assert(ps->n <= PIECES_MAX);
+	p->id = like->id;
+	p->count = like->count;
+	p->sum = like->sum;
+	p->n = 0;
+	return p;
+}
+
+static void cut_histogram(struct pieces *ps, unsigned id, const struct histogram *h)
+{
+	struct piece head = {.id = id, .count = histogram_count(h), .sum = h->sum};
+	struct piece *p = add_piece(ps, &head);
+
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (!h->buckets[i])
+			continue;
+		if (p->n == PIECE_BUCKETS)
+			p = add_piece(ps, &head);
+		p->buckets[p->n++] = (struct nlproto_bucket){histogram_lower(i), histogram_upper(i),
+							     h->buckets[i]};
+	}
+}
+
+static bool put_piece(struct nl_msg *msg, unsigned index, const void *from)
+{
+	const struct piece *p = &((const struct pieces *)from)->p[index];
+	const struct histogram_info *info = &histogram_table[p->id];
+	struct nlattr *nest = nla_nest_start(msg, NLPROTO_L_HISTOGRAM);
+
+	if (!nest)
+		return false;
+	if (nla_put_string(msg, NLPROTO_H_NAME, info->name) < 0 ||
+	    nla_put_u8(msg, NLPROTO_H_UNIT, (uint8_t)info->unit) < 0 ||
+	    nla_put_u64(msg, NLPROTO_H_COUNT, p->count) < 0 ||
+	    nla_put_u64(msg, NLPROTO_H_SUM, p->sum) < 0 ||
+	    nla_put(msg, NLPROTO_H_BUCKETS, (int)(p->n * sizeof(p->buckets[0])), p->buckets) < 0) {
+		nla_nest_cancel(msg, nest);
+		return false;
+	}
+	nla_nest_end(msg, nest);
+	return true;
+}
+
+int answer_stats(const struct request *rq, struct nlattr **attrs)
+{
+	const struct stats_snapshot *snap = stats_snapshot(rq->s, now_ns());
+	struct pieces pieces;
+	int r;
+
+	r = put_list(rq, NLPROTO_A_COUNTERS, COUNTER_COUNT, put_counter, snap);
+	pieces.n = 0;
+	for (unsigned i = 0; r == 0 && rq->s->ops->histograms && i < HISTOGRAM_COUNT; i++)
+		cut_histogram(&pieces, i, &snap->histograms[i]);
+	if (r == 0)
+		r = put_list(rq, NLPROTO_A_HISTOGRAMS, pieces.n, put_piece, &pieces);
+	if (r == 0)
+		return put_done(rq);
+	return r < 0 ? refuse_without_memory(rq) : 0;
+}
+
+/* --- options --- */
+
+static bool put_option(struct nl_msg *msg, unsigned index, const void *from)
+{
+	const struct stats_server *s = from;
+	struct nlattr *nest;
+	struct stats_option o = {0};
+
+	z_assert(s->ops->option(s->ctx, index, &o));
+	nest = nla_nest_start(msg, NLPROTO_L_OPTION);
+	/* So much that no single attribute can fail. */
+	if (!nest || nlmsg_get_max_size(msg) - nlmsg_hdr(msg)->nlmsg_len < sizeof(o) + 64) {
+		if (nest)
+			nla_nest_cancel(msg, nest);
+		return false;
+	}
+	put_text(msg, NLPROTO_O_KEY, o.key, sizeof(o.key));
+	/* An empty value is one, too. */
+	o.value[sizeof(o.value) - 1] = '\0';
+	z_assert(nla_put_string(msg, NLPROTO_O_VALUE, o.value) == 0);
+	put_text(msg, NLPROTO_O_DEFAULT, o.def, sizeof(o.def));
+	put_text(msg, NLPROTO_O_ORIGIN, o.origin, sizeof(o.origin));
+	z_assert(nla_put_u8(msg, NLPROTO_O_LIVE, o.live) == 0);
+	put_text(msg, NLPROTO_O_TEXT, o.text, sizeof(o.text));
+	put_text(msg, NLPROTO_O_RANGE, o.range, sizeof(o.range));
+	nla_nest_end(msg, nest);
+	return true;
+}
+
+/* How many there are, and in *ret_index the one that is @key, or -1. */
+static unsigned find_option(const struct stats_server *s, const char *key, int *ret_index)
+{
+	struct stats_option o;
+	unsigned n = 0;
+
+	*ret_index = -1;
+	while (true) {
+		memset(&o, 0, sizeof(o));
+		if (!s->ops->option(s->ctx, n, &o))
+			return n;
+		if (key && !strcmp(o.key, key))
+			*ret_index = (int)n;
+		n++;
+	}
+}
+
+int answer_option(const struct request *rq, const char *key, const char *text)
+{
+	struct nl_msg *msg = reply_new(rq, 0);
+	struct nlattr *list;
+	int index;
+
+	if (!msg)
+		return refuse_without_memory(rq);
+	find_option(rq->s, key, &index);
+	if (index < 0) {
+		nlmsg_free(msg);
+		return refuse(rq, -ENOENT, "there is no option '%s'; ask for all to see them", key);
+	}
+	list = nla_nest_start(msg, NLPROTO_A_OPTIONS);
+	z_assert(list && put_option(msg, (unsigned)index, rq->s));
+	nla_nest_end(msg, list);
+	if (text[0]) {
+		list = nla_nest_start(msg, NLPROTO_A_LINES);
+		z_assert(list);
+		put_text(msg, NLPROTO_L_LINE, text, NLPROTO_LINE_MAX);
+		nla_nest_end(msg, list);
+	}
+	reply_put_out(rq, msg);
+	return 0;
+}
+
+int answer_get(const struct request *rq, struct nlattr **attrs)
+{
+	int r, index;
+
+	if (!rq->s->ops->option)
+		return unknown(rq, "options to read");
+	if (attrs[NLPROTO_A_KEY])
+		return answer_option(rq, nla_get_string(attrs[NLPROTO_A_KEY]), "");
+	r = put_list(rq, NLPROTO_A_OPTIONS, find_option(rq->s, NULL, &index), put_option, rq->s);
+	if (r == 0)
+		return put_done(rq);
+	return r < 0 ? refuse_without_memory(rq) : 0;
+}
+
+/* --- jobs --- */
+
+int answer_job(const struct request *rq, struct nlattr **attrs)
+{
+	struct stats_job job = {0};
+	struct nl_msg *msg;
+
+	if (!rq->s->ops->job)
+		return unknown(rq, "jobs");
+	msg = reply_new(rq, 0);
+	if (!msg)
+		return refuse_without_memory(rq);
+	rq->s->ops->job(rq->s->ctx, &job);
+	put_job(msg, &job);
+	reply_put_out(rq, msg);
+	return 0;
+}
+
+int answer_job_start(const struct request *rq, struct nlattr **attrs)
+{
+	enum nlproto_job_kind kind = rq->cmd == NLPROTO_CMD_WRITEBACK ? NLPROTO_JOB_WRITEBACK
+				     : rq->cmd == NLPROTO_CMD_COMPACT ? NLPROTO_JOB_COMPACT
+								      : NLPROTO_JOB_CHECK;
+	uint64_t bytes = STATS_JOB_ALL;
+	char text[NLPROTO_LINE_MAX] = "";
+	int r;
+
+	if (!rq->s->ops->job_start || !rq->s->ops->job)
+		return unknown(rq, "jobs");
+	if (attrs[NLPROTO_A_BYTES])
+		bytes = nla_get_u64(attrs[NLPROTO_A_BYTES]);
+	if (bytes == 0)
+		return refuse(rq, -EINVAL, "0 bytes are nothing to write back");
+	r = rq->s->ops->job_start(rq->s->ctx, kind, bytes, text);
+	if (r < 0)
+		return refuse(rq, r, "%s", text[0] ? text : strerror(-r));
+	return answer_job(rq, attrs);
+}
+
+int answer_cancel(const struct request *rq, struct nlattr **attrs)
+{
+	struct stats_job job = {0};
+
+	if (!rq->s->ops->job || !rq->s->ops->job_cancel)
+		return unknown(rq, "jobs to cancel");
+	rq->s->ops->job(rq->s->ctx, &job);
+	if (!job.id || job.state != NLPROTO_JOB_STATE_RUNNING)
+		return refuse(rq, -ESRCH, "no job is under way");
+	rq->s->ops->job_cancel(rq->s->ctx);
+	return answer_job(rq, attrs);
+}
