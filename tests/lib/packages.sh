@@ -12,7 +12,7 @@ packages_build()
 {
 	printf '%s\n' gcc libc6-dev meson ninja-build pkg-config \
 		libblkid-dev libfuse3-dev libinih-dev libnl-3-dev libsystemd-dev liburing-dev \
-		libxxhash-dev libzstd-dev
+		libxxhash-dev libzstd-dev scdoc
 }
 
 # Beside the tools themselves: what the corpus runs (sqlite3, perl, xz), what the store's tests
@@ -21,7 +21,7 @@ packages_build()
 packages_test()
 {
 	printf '%s\n' btrfs-progs busybox-static clang clang-format cpio debian-archive-keyring e2fsprogs \
-		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 mount perl procps python3-minimal \
+		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 man-db mount perl procps python3-minimal \
 		qemu-system-x86 sqlite3 util-linux xz-utils
 }
 
