@@ -196,6 +196,17 @@ static int open_queues(struct engine *e)
 	return e->mover_fd < 0 ? -errno : 0;
 }
 
+static int new_histograms(struct engine *e)
+{
+	size_t size = (e->nqueues + 1) * sizeof(*e->histograms);
+
+	e->histograms = aligned_alloc(CACHE_LINE, size);
+	if (!e->histograms)
+		return -ENOMEM;
+	memset(e->histograms, 0, size);
+	return 0;
+}
+
 static int engine_init(struct engine *e, const struct engine_options *o)
 {
 	int r;
@@ -207,6 +218,9 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 	if (r < 0)
 		return r;
 	r = front_new(&e->front, e->state->geo.nframes, o->front_fd);
+	if (r < 0)
+		return r;
+	r = new_histograms(e);
 	if (r < 0)
 		return r;
 	e->frame_segment = calloc(e->state->geo.nframes, sizeof(*e->frame_segment));
@@ -274,6 +288,7 @@ void engine_free(struct engine *e)
 	idstack_deinit(&e->records);
 	free(e->frame_segment);
 	free(e->dead_next);
+	free(e->histograms);
 	front_free(e->front);
 	state_free(e->state);
 	free(e);
@@ -430,4 +445,19 @@ void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 	v[CTR_store_used_bytes] =
 		(uint64_t)atomic_load_explicit(&e->places_used, memory_order_relaxed) *
 		SEGMENT_SIZE;
+}
+
+void engine_histograms(struct engine *e, struct histogram ret[HISTOGRAM_COUNT])
+{
+	memset(ret, 0, HISTOGRAM_COUNT * sizeof(*ret));
+	for (unsigned q = 0; q <= e->nqueues; q++) {
+		struct histogram_set *h = &e->histograms[q];
+
+		for (unsigned id = 0; id < HISTOGRAM_COUNT; id++) {
+			ret[id].sum += atomic_load_explicit(&h->sum[id], memory_order_relaxed);
+			for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+				ret[id].buckets[i] += atomic_load_explicit(&h->buckets[id][i],
+									   memory_order_relaxed);
+		}
+	}
 }

@@ -53,6 +53,7 @@ struct engine_request {
 	uint64_t done;
 	/* the engine's */
 	uint64_t pending;
+	uint64_t taken; /* when it was submitted; CLOCK_MONOTONIC, ns */
 	struct engine_request *next;
 };
 

@@ -103,6 +103,7 @@ int evictor_new(struct evictor **ret, struct engine *e)
 		return -ENOMEM;
 	v->e = e;
 	v->c = &e->mover_counters;
+	v->h = &e->histograms[e->nqueues];
 	v->nbuffers = e->store.fd >= 0 ? nbuffers : 0;
 	v->kick.done = kicked;
 	writer_init(&v->young, e, SEGMENT_PLAIN, 0);
@@ -387,6 +388,7 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 		put_place_last(v, w->place);
 		return;
 	}
+	histogram_add(v->h, HIST_store_write_latency, now_ns() - w->sent);
 	counter_add(v->c, CTR_segments_written_total, 1);
 	counter_add(v->c, CTR_pages_written_back_total, segment_live_objects(s));
 	/* STORED first: a process that dies in between leaves a whole segment in the store. */
@@ -415,6 +417,7 @@ int evictor_write(struct evictor *v, uint32_t segment)
 				    .segment = segment,
 				    .place = v->places[--v->nplaces],
 				    .len = (uint32_t)align_up(s->used, SLOT_SIZE),
+				    .sent = now_ns(),
 				    .busy = true};
 	atomic_fetch_add_explicit(&e->places_used, 1, memory_order_relaxed);
 	v->writing++;

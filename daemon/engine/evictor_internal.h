@@ -12,6 +12,7 @@ struct segment_write {
 	uint32_t segment;
 	uint32_t place;
 	uint32_t len;
+	uint64_t sent; /* CLOCK_MONOTONIC, ns */
 	bool busy;
 };
 
@@ -25,6 +26,7 @@ struct evictor {
 	/* set at start */
 	struct engine *e;
 	struct counter_set *c;
+	struct histogram_set *h;
 	struct ring ring;
 	struct ring_op kick;
 	/* the mover's */

@@ -44,6 +44,26 @@ static inline void counter_add(struct counter_set *c, enum counter_id id, uint64
 	atomic_store_explicit(&c->v[id], v + n, memory_order_relaxed);
 }
 
+/* The same for distributions. */
+struct histogram_set {
+	_Alignas(CACHE_LINE) _Atomic uint64_t sum[HISTOGRAM_COUNT];
+	_Atomic uint64_t buckets[HISTOGRAM_COUNT][HISTOGRAM_BUCKETS];
+};
+
+static inline void histogram_add(struct histogram_set *h, enum histogram_id id, uint64_t value)
+{
+	_Atomic uint64_t *b = &h->buckets[id][histogram_bucket(value)];
+
+	atomic_store_explicit(&h->sum[id],
+			      atomic_load_explicit(&h->sum[id], memory_order_relaxed) + value,
+			      memory_order_relaxed);
+	atomic_store_explicit(b, atomic_load_explicit(b, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+/* Of pages that are compressed or expanded, one in so many is timed; a power of two. */
+#define TIMED_PAGES 8u
+
 /*
  * An open segment and the one thread that appends to it.  Reserve, fill, commit; not committing
  * leaves the segment as it was.
@@ -81,7 +101,8 @@ struct engine {
 	_Atomic uint32_t
 		*frame_segment; /* which segment a frame belongs to; atomic, by the owner */
 	uint32_t *dead_next;
-	int mover_fd; /* eventfd */
+	int mover_fd;			  /* eventfd */
+	struct histogram_set *histograms; /* a queue, then the mover's */
 
 	/* atomic, any thread */
 	_Atomic int level;
@@ -124,6 +145,7 @@ struct engine_queue {
 	struct codec *codec;
 	struct queue_slot *slot;
 	struct counter_set *counters;
+	struct histogram_set *histograms;
 	unsigned requests;
 	unsigned request_pages;
 	unsigned max_pages;
@@ -131,6 +153,7 @@ struct engine_queue {
 	struct writer plain;
 	struct writer raw;
 	unsigned inflight;
+	unsigned compressed, expanded; /* pages, for choosing those that are timed */
 	struct engine_request *writes; /* oldest first; `pending` says how far each has come */
 	struct engine_request **writes_tail;
 	uint64_t ticket; /* of the oldest write, which waits for room; 0: none taken */

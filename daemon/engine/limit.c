@@ -79,7 +79,7 @@ int limit_init(struct engine *e, const struct engine_options *o)
 {
 	uint64_t most = (uint64_t)e->state->geo.nframes * SEGMENT_SIZE;
 	bool keep = o->state_fd >= 0 && o->memory_limit == 0;
-	uint64_t limit = keep ? kept_limit(e) : o->memory_limit;
+	uint64_t limit = keep ? kept_limit(e) : align_down(o->memory_limit, SEGMENT_SIZE);
 	int r;
 
 	if (limit > most) {

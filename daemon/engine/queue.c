@@ -54,9 +54,23 @@ void request_page_done(struct engine_queue *q, struct engine_request *r, uint64_
 	}
 	if (--r->pending > 0)
 		return;
+	if (r->op != ENGINE_DISCARD)
+		histogram_add(q->histograms,
+			      r->op == ENGINE_READ ? HIST_read_latency : HIST_write_latency,
+			      now_ns() - r->taken);
 	q->inflight--;
 	show_inflight(q);
 	r->complete(r);
+}
+
+static size_t compress(struct engine_queue *q, void *dst, const void *page)
+{
+	uint64_t start = q->compressed++ % TIMED_PAGES ? 0 : now_ns();
+	size_t len = codec_compress(q->codec, dst, OBJECT_COMPRESSED_MAX, page);
+
+	if (start)
+		histogram_add(q->histograms, HIST_compress_time, now_ns() - start);
+	return len;
 }
 
 /* Compresses into the open segment directly; 0 if there is no frame for a new one. */
@@ -67,7 +81,7 @@ static uint64_t store_object(struct engine_queue *q, uint64_t slot, const void *
 
 	if (!o)
 		return 0;
-	len = codec_compress(q->codec, o->data, OBJECT_COMPRESSED_MAX, page);
+	len = compress(q, o->data, page);
 	if (likely(len > 0)) {
 		object_seal(o, (uint32_t)slot, (uint16_t)len, OBJECT_ZSTD, q->plain.record->seq);
 		return writer_commit(&q->plain, object_size((uint32_t)len));
@@ -261,10 +275,11 @@ static bool request_in_range(const struct engine_queue *q, const struct engine_r
 }
 
 /* Counts the request as in flight; false if it was answered at once, being outside the device. */
-static bool accept_request(struct engine_queue *q, struct engine_request *r)
+static bool accept_request(struct engine_queue *q, struct engine_request *r, uint64_t now)
 {
 	bool ok = request_in_range(q, r);
 
+	r->taken = now;
 	r->error = ok ? 0 : -EINVAL;
 	r->done = ok ? r->count : 0;
 	r->pending = ok ? r->count : 1;
@@ -279,11 +294,12 @@ void engine_submit(struct engine_queue *q, struct engine_request *const *batch, 
 {
 	struct engine_request *reads[ENGINE_REQUESTS_MAX];
 	unsigned nreads = 0, accepted = 0;
+	uint64_t now = now_ns();
 
 	z_assert(q->inflight + n <= q->requests);
 	codec_set_level(q->codec, atomic_load_explicit(&q->e->level, memory_order_relaxed));
 	for (unsigned i = 0; i < n; i++) {
-		if (!accept_request(q, batch[i]))
+		if (!accept_request(q, batch[i], now))
 			continue;
 		accepted++;
 		if (batch[i]->op == ENGINE_READ)
@@ -322,6 +338,7 @@ static int take_slot(struct engine_queue *q)
 			continue;
 		q->slot = &q->e->queues[i];
 		q->counters = &q->slot->counters;
+		q->histograms = &q->e->histograms[i];
 		return 0;
 	}
 	return -EBUSY;

@@ -42,6 +42,7 @@ struct store_read {
 	struct store_read *next;
 	struct read_page *first;
 	uint8_t *buf;
+	uint64_t sent; /* CLOCK_MONOTONIC, ns */
 	uint64_t start;
 	uint32_t len;
 	bool polled;
@@ -128,6 +129,18 @@ static void sort_order(struct read_page **a, unsigned n)
 	}
 }
 
+/* object_expand(), timed now and then. */
+static int expand(struct engine_queue *q, const void *object, uint32_t size, uint64_t slot,
+		  uint64_t seq, void *page)
+{
+	uint64_t start = q->expanded++ % TIMED_PAGES ? 0 : now_ns();
+	int error = object_expand(q->codec, object, size, (uint32_t)slot, seq, page);
+
+	if (start)
+		histogram_add(q->histograms, HIST_decompress_time, now_ns() - start);
+	return error;
+}
+
 /* A page from the store is over, well or not. */
 static void finish_page(struct engine_queue *q, struct read_page *p, int error)
 {
@@ -192,7 +205,9 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 		repeat_unpolled(q, rd, res);
 		return;
 	}
-	if (!ok)
+	if (ok)
+		histogram_add(q->histograms, HIST_store_read_latency, now_ns() - rd->sent);
+	else
 		store_read_failed(q, rd, res);
 	for (struct read_page *p = rd->first; p; p = next) {
 		struct segment *s = &q->e->state->segments[p->segment];
@@ -201,9 +216,8 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 
 		next = p->next;
 		if (ok) {
-			error = object_expand(
-				q->codec, (struct object *)(rd->buf + (p->pos - rd->start)),
-				p->size, (uint32_t)slot, s->seq, page_of(p->req, p->page));
+			error = expand(q, rd->buf + (p->pos - rd->start), p->size, slot, s->seq,
+				       page_of(p->req, p->page));
 			if (error)
 				engine_report_damage(q->counters, slot, p->segment, "the store");
 		}
@@ -236,6 +250,7 @@ static void send_read(struct engine_queue *q, struct store_read *rd, uint64_t st
 static void merge_and_send(struct engine_queue *q, enum engine_poll poll)
 {
 	uint64_t align = q->e->store.dio_align;
+	uint64_t now = now_ns();
 	unsigned i = 0;
 
 	while (i < q->norder && q->free_read) {
@@ -246,6 +261,7 @@ static void merge_and_send(struct engine_queue *q, enum engine_poll poll)
 
 		q->free_read = rd->next;
 		rd->first = last;
+		rd->sent = now;
 		for (i++; i < q->norder; i++) {
 			struct read_page *p = q->order[i];
 			uint64_t p_end = align_up(p->pos + p->size, align);
@@ -310,8 +326,8 @@ static int expand_resident(struct engine_queue *q, const struct local_page *l, u
 	struct engine *e = q->e;
 	struct segment *s = &e->state->segments[index_segment(l->word)];
 	const uint8_t *base = front_frame(e->front, l->frame);
-	int error = object_expand(q->codec, (const struct object *)(base + index_offset(l->word)),
-				  index_size(l->word), (uint32_t)slot, s->seq, page);
+	int error =
+		expand(q, base + index_offset(l->word), index_size(l->word), slot, s->seq, page);
 
 	if (unlikely(error))
 		engine_report_damage(q->counters, slot, index_segment(l->word), "memory");
