@@ -45,6 +45,7 @@ extern const struct command commands[];
 enum exit_code cmd_status(struct context *ctx, const struct command *self, int argc, char **argv);
 enum exit_code cmd_stats(struct context *ctx, const struct command *self, int argc, char **argv);
 enum exit_code cmd_doctor(struct context *ctx, const struct command *self, int argc, char **argv);
+enum exit_code cmd_top(struct context *ctx, const struct command *self, int argc, char **argv);
 enum exit_code cmd_version(struct context *ctx, const struct command *self, int argc, char **argv);
 
 /* --- options and help --- */

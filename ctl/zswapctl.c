@@ -19,6 +19,11 @@ const struct command commands[] = {
 	 "      --json         one flat object, {\"name\": value}; null if unreadable\n"
 	 "      --prometheus   exposition format, names prefixed with zswapd_\n",
 	 cmd_stats},
+	{"top", "[--interval SECONDS]", "Live view: tiers, rates, latencies.",
+	 "      --interval S   seconds between two looks, 0.1 to 60, 1 by default\n\n"
+	 "Keys: q quits, space looks at once, Ctrl-L draws anew.  Percentiles and shares are of\n"
+	 "the last ten seconds.  NO_COLOR=1 shows it without colours.\n",
+	 cmd_top},
 	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",
 	 "      --quiet        only what was found and what could not be looked at\n\n"
 	 "Works without root and without a daemon; what it could not look at then is marked\n"
