@@ -38,6 +38,26 @@ int answer_version(const struct request *rq, struct nlattr **attrs)
 	return 0;
 }
 
+/* What the counters say. */
+static uint32_t stats_health(struct stats_server *s, uint64_t now)
+{
+	const uint64_t *v = stats_snapshot(s, now)->counters;
+	uint32_t health = 0;
+
+	/* The last two places are kept for cleaning. */
+	if (v[CTR_store_size_bytes] && v[CTR_store_used_bytes] + MIB(2) >= v[CTR_store_size_bytes])
+		health |= NLPROTO_HEALTH_STORE_FULL;
+	if (s->events.store_failed)
+		health |= NLPROTO_HEALTH_STORE_FAILED;
+	if (v[CTR_checksum_failures_total])
+		health |= NLPROTO_HEALTH_CHECKSUM;
+	if (v[CTR_slots_lost])
+		health |= NLPROTO_HEALTH_PAGES_LOST;
+	if (v[CTR_writes_rejected_total])
+		health |= NLPROTO_HEALTH_WRITES_REJECTED;
+	return health;
+}
+
 int answer_status(const struct request *rq, struct nlattr **attrs)
 {
 	struct nl_msg *msg = reply_new(rq, 0);
@@ -47,6 +67,7 @@ int answer_status(const struct request *rq, struct nlattr **attrs)
 		return refuse_without_memory(rq);
 	memset(&st, 0, sizeof(st));
 	rq->s->ops->status(rq->s->ctx, &st);
+	st.health |= stats_health(rq->s, now_ns());
 	if (!st.last_error[0])
 		strcpy(st.last_error, rq->s->events.last_error);
 	z_assert(nla_put_string(msg, NLPROTO_A_DAEMON_VERSION, ZSWAPD_VERSION) == 0);

@@ -22,6 +22,7 @@
 #define TICK_NS	     (SECOND / 2)
 #define KIND_GAP_NS  SECOND	   /* between two of a kind that is found in counters */
 #define LIMIT_GAP_NS (10 * SECOND) /* memory is at its limit most of the time */
+#define FAILED_NS    (60 * SECOND) /* after its last failed write the store counts as failed */
 #define TOKENS_MAX   32u	   /* events in a row */
 #define TOKEN_NS     (SECOND / 8)  /* and one each */
 #define USER_MAX     4u		   /* followers of one user who is not root */
@@ -281,6 +282,17 @@ static void look_at_counter(const struct out *o, const struct rule *rule, const 
 	send_event(o, &ev);
 }
 
+/* For the health: a store that fails is tried again every second. */
+static void look_at_store(const struct out *o, const uint64_t *values)
+{
+	struct stats_events *e = &o->s->events;
+
+	if (values[CTR_store_write_errors_total] > e->write_errors)
+		e->write_failed_at = o->now;
+	e->write_errors = values[CTR_store_write_errors_total];
+	e->store_failed = e->write_failed_at && o->now - e->write_failed_at < FAILED_NS;
+}
+
 /* Told when memory comes to its limit, and again only after it has been an eighth below. */
 static void look_at_limit(const struct out *o, const uint64_t *values)
 {
@@ -402,6 +414,7 @@ uint64_t stats_events_work(struct stats_server *s, uint64_t now, bool last, stat
 	snap = stats_snapshot(s, now);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		look_at_counter(&o, &rules[i], snap->counters);
+	look_at_store(&o, snap->counters);
 	look_at_limit(&o, snap->counters);
 	look_at_state(&o);
 	look_at_job(&o);

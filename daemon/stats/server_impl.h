@@ -88,6 +88,9 @@ struct stats_events {
 	enum nlproto_state state;
 	uint32_t job_ended;			 /* id of the last one told of */
 	bool limit_told;			 /* and still there */
+	uint64_t write_errors;			 /* of the store, at the last look */
+	uint64_t write_failed_at;		 /* ns; when that rose; 0 never */
+	bool store_failed;			 /* not long ago */
 	uint64_t told[NLPROTO_EVENT_MAX + 1];	 /* what had been counted when last told */
 	uint64_t sent_at[NLPROTO_EVENT_MAX + 1]; /* ns, 0 never */
 	struct stats_follower followers[STATS_FOLLOWERS];

@@ -2,16 +2,15 @@
 #include "daemon/worker/worker.h"
 #include "common/log.h"
 #include "common/size.h"
-#include "common/thread.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"
 #include "daemon/policy/mover.h"
-#include "daemon/stats/server.h"
 #include "daemon/store/polled.h"
 #include "daemon/store/store.h"
 #include "daemon/worker/carrier.h"
 #include "daemon/worker/control.h"
 #include "daemon/worker/device.h"
+#include "daemon/worker/endpoint.h"
 #include "daemon/worker/live.h"
 #include "daemon/worker/swap.h"
 #include "daemon/worker/system.h"
@@ -40,7 +39,7 @@ struct worker {
 	struct carrier carrier;
 	struct transport *transport;
 	struct control *control;
-	struct stats_server *stats;
+	struct endpoint *endpoint;
 	/* read by the stats thread */
 	_Atomic enum nlproto_state state;
 };
@@ -197,6 +196,7 @@ static int control_apply(void *ctx, enum config_option_id id, const struct confi
 
 static void control_changed(void *ctx, const char *key, const char *text)
 {
+	endpoint_changed(((struct worker *)ctx)->endpoint, key, text);
 }
 
 /* While it starts or stops, the daemon must not say that it is ready. */
@@ -220,42 +220,25 @@ static void free_control(struct worker *w)
 	w->control = NULL;
 }
 
-static void stats_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+static int start_endpoint(struct worker *w)
 {
-	engine_counters(((struct worker *)ctx)->engine, values);
-}
+	struct endpoint_source src = {
+		.config = w->config,
+		.transport = w->carrier.ops->name,
+		.engine = w->engine,
+		.control = w->control,
+		.grants = &w->grants,
+		.state = &w->state,
+	};
 
-static void stats_status(void *ctx, struct stats_status *ret)
-{
-	struct worker *w = ctx;
-
-	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", w->config->device_name);
-	snprintf(ret->transport, sizeof(ret->transport), "%s", w->carrier.ops->name);
-	ret->pid = (uint32_t)getpid();
-	ret->state = w->state;
-	if (!w->grants.locked)
-		ret->health |= NLPROTO_HEALTH_MEMORY_UNLOCKED;
-	if (!w->grants.oom_exempt)
-		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
-	if (!thread_all_io_flushers())
-		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
-}
-
-/* Without its statistics the device serves as well; what failed has been logged. */
-static int start_stats(struct worker *w)
-{
-	static const struct stats_server_ops ops = {.counters = stats_counters,
-						    .status = stats_status};
-
-	if (stats_server_new(&w->stats, w->config->device_name, &ops, w) == 0)
-		stats_server_start(w->stats);
+	endpoint_start(&w->endpoint, &src);
 	return 0;
 }
 
-static void stop_stats(struct worker *w)
+static void stop_endpoint(struct worker *w)
 {
-	stats_server_free(w->stats);
-	w->stats = NULL;
+	endpoint_stop(w->endpoint);
+	w->endpoint = NULL;
 }
 
 static int start_swap(struct worker *w)
@@ -288,7 +271,7 @@ static const struct step {
 	{"read from the device", probe_device, NULL},
 	{"link the device", link_device, unlink_device},
 	{"take requests", make_control, free_control},
-	{"start the statistics", start_stats, stop_stats},
+	{"start the statistics", start_endpoint, stop_endpoint},
 	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
 };
 
@@ -344,6 +327,7 @@ static void reload(struct worker *w)
 	char report[CONTROL_REPORT_MAX];
 
 	control_reload(w->control, report); /* logs what it did */
+	endpoint_refresh(w->endpoint);
 }
 
 /* True if the worker is to end. */
@@ -372,6 +356,7 @@ static int serve(struct worker *w)
 	struct pollfd fds[] = {
 		{.fd = w->signal_fd, .events = POLLIN},
 		{.fd = w->carrier.ops->failed_fd(w->transport), .events = POLLIN},
+		{.fd = endpoint_fd(w->endpoint), .events = POLLIN},
 	};
 
 	while (true) {
@@ -382,6 +367,8 @@ static int serve(struct worker *w)
 				w->carrier.ops->device(w->transport));
 			return -EIO;
 		}
+		if (fds[2].revents)
+			endpoint_work(w->endpoint);
 		if (fds[0].revents && asked_to_stop(w))
 			return 0;
 	}

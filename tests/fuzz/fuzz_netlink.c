@@ -101,7 +101,7 @@ static int check_reply(void *ctx, const struct nlmsghdr *nlh)
 	r = ctl_event_take(&event, NAME, nlh, nlh->nlmsg_len);
 	z_assert(r >= 0);
 	if (r == 1) {
-		z_assert(nlh->nlmsg_seq == 0 && event.text.known);
+		z_assert(nlh->nlmsg_seq == 0 && event.kind.known);
 		return 0;
 	}
 	z_assert(!c->ended && nlh->nlmsg_pid == PORT);

@@ -42,7 +42,7 @@ static void give_status(void *ctx, struct stats_status *ret)
 	strcpy(ret->transport, "fuse");
 	ret->pid = 4711;
 	ret->state = rig.state;
-	ret->health = NLPROTO_HEALTH_STORE_FULL | NLPROTO_HEALTH_NO_DISCARD;
+	ret->health = NLPROTO_HEALTH_OOM_EXPOSED | NLPROTO_HEALTH_NO_DISCARD;
 }
 
 /* The longest there can be, and one whose value is empty. */

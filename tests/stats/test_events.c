@@ -110,6 +110,46 @@ static void the_last_error_stays_in_sight(void **state)
 	assert_non_null(strstr(text, "Z: 5 pages were refused"));
 }
 
+static uint32_t health_at(uint64_t ns)
+{
+	struct packet p;
+
+	rig_work(ns);
+	/* The snapshot is of rig.now, which is ahead of the clock that the request looks at. */
+	packet_init(&p, NLPROTO_CMD_STATUS);
+	assert_int_equal(rig_ask(&p), 0);
+	return nla_get_u32(rig_parse(rig.msg[0], NLPROTO_CMD_STATUS)[NLPROTO_A_HEALTH]) &
+	       ~(uint32_t)(NLPROTO_HEALTH_OOM_EXPOSED | NLPROTO_HEALTH_NO_DISCARD);
+}
+
+static void counters_show_in_the_health(void **state)
+{
+	static const struct {
+		enum counter_id id;
+		enum nlproto_health bit;
+	} bits[] = {
+		{CTR_checksum_failures_total, NLPROTO_HEALTH_CHECKSUM},
+		{CTR_slots_lost, NLPROTO_HEALTH_PAGES_LOST},
+		{CTR_writes_rejected_total, NLPROTO_HEALTH_WRITES_REJECTED},
+		{CTR_store_write_errors_total, NLPROTO_HEALTH_STORE_FAILED},
+	};
+	uint32_t want = 0;
+
+	assert_int_equal(health_at(RIG_SECOND), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(bits); i++) {
+		rig.counters[bits[i].id] = 1;
+		want |= bits[i].bit;
+		assert_int_equal(health_at(RIG_SECOND), want);
+	}
+	rig.counters[CTR_store_size_bytes] = MIB(100);
+	rig.counters[CTR_store_used_bytes] = MIB(97);
+	assert_int_equal(health_at(RIG_SECOND), want);
+	rig.counters[CTR_store_used_bytes] = MIB(98);
+	assert_int_equal(health_at(RIG_SECOND), want | NLPROTO_HEALTH_STORE_FULL);
+	want &= ~(uint32_t)NLPROTO_HEALTH_STORE_FAILED;
+	assert_int_equal(health_at(60 * RIG_SECOND), want | NLPROTO_HEALTH_STORE_FULL);
+}
+
 static void the_limit_is_told_when_it_is_reached(void **state)
 {
 	rig.counters[CTR_memory_used_bytes] = MIB(63);
@@ -340,6 +380,7 @@ int main(void)
 		T(what_was_before_the_first_look_is_told),
 		T(a_fast_counter_is_told_once_a_second),
 		T(the_last_error_stays_in_sight),
+		T(counters_show_in_the_health),
 		T(the_limit_is_told_when_it_is_reached),
 		T(states_are_told),
 		T(the_end_of_a_job_is_told),

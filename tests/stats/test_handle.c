@@ -35,6 +35,7 @@ static void status_is_answered(void **state)
 	struct nlattr **a;
 	struct packet p;
 
+	memset(rig.counters, 0, sizeof(rig.counters));
 	packet_init(&p, NLPROTO_CMD_STATUS);
 	packet_attr(&p, NLPROTO_A_DEVICE, RIG_NAME, sizeof(RIG_NAME));
 	assert_int_equal(rig_ask(&p), 0);
@@ -45,7 +46,7 @@ static void status_is_answered(void **state)
 	assert_int_equal(nla_get_u32(a[NLPROTO_A_PID]), 4711);
 	assert_int_equal(nla_get_u8(a[NLPROTO_A_STATE]), NLPROTO_STATE_RECOVERING);
 	assert_int_equal(nla_get_u32(a[NLPROTO_A_HEALTH]),
-			 NLPROTO_HEALTH_STORE_FULL | NLPROTO_HEALTH_NO_DISCARD);
+			 NLPROTO_HEALTH_OOM_EXPOSED | NLPROTO_HEALTH_NO_DISCARD);
 	assert_null(a[NLPROTO_A_LAST_ERROR]);
 }
 

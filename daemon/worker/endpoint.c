@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/worker/endpoint.h"
+#include "common/log.h"
+#include "common/thread.h"
+#include "common/util.h"
+#include "daemon/stats/server.h"
+#include "daemon/worker/device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(CONTROL_KEY_MAX <= NLPROTO_NAME_MAX, "an option's name fits");
+_Static_assert(CONFIG_TEXT_MAX <= NLPROTO_TEXT_MAX, "an option's value fits");
+_Static_assert(CONFIG_ORIGIN_MAX <= NLPROTO_NOTE_MAX, "an option's origin fits");
+_Static_assert(CONTROL_TEXT_MAX <= NLPROTO_LINE_MAX, "what a change did fits");
+_Static_assert(CONTROL_REPORT_MAX <= STATS_REPORT_MAX, "what a reload did fits");
+
+struct endpoint {
+	/* set by start */
+	struct endpoint_source src;
+	struct stats_server *server;
+
+	pthread_mutex_t lock; /* held to copy */
+	/* under the lock; written by the main thread, read by the server's */
+	struct stats_option options[CONFIG_OPTION_COUNT];
+};
+
+/* --- what is shown; the server's thread --- */
+
+static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+{
+	engine_counters(((struct endpoint *)ctx)->src.engine, values);
+}
+
+static void give_status(void *ctx, struct stats_status *ret)
+{
+	const struct endpoint_source *src = &((struct endpoint *)ctx)->src;
+
+	snprintf(ret->path, sizeof(ret->path), DEVICE_LINK_DIR "/%s", src->config->device_name);
+	snprintf(ret->transport, sizeof(ret->transport), "%s", src->transport);
+	ret->pid = (uint32_t)getpid();
+	ret->state = *src->state;
+	if (!src->grants->locked)
+		ret->health |= NLPROTO_HEALTH_MEMORY_UNLOCKED;
+	if (!src->grants->oom_exempt)
+		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
+	if (!thread_all_io_flushers())
+		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
+	if (src->config->swap_enable && src->config->swap_discard == CONFIG_DISCARD_OFF)
+		ret->health |= NLPROTO_HEALTH_NO_DISCARD;
+}
+
+static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
+{
+	struct endpoint *ep = ctx;
+
+	if (index >= CONFIG_OPTION_COUNT)
+		return false;
+	pthread_mutex_lock(&ep->lock);
+	*ret = ep->options[index];
+	pthread_mutex_unlock(&ep->lock);
+	return true;
+}
+
+static const struct stats_server_ops ops = {
+	.counters = give_counters,
+	.status = give_status,
+	.option = give_option,
+	.changes = true,
+};
+
+/* --- the main thread's side --- */
+
+void endpoint_refresh(struct endpoint *ep)
+{
+	struct control_value v;
+	struct stats_option o;
+
+	for (int id = 0; ep && id < CONFIG_OPTION_COUNT; id++) {
+		control_get_id(ep->src.control, (enum config_option_id)id, &v);
+		o = (struct stats_option){.live = v.live};
+		strcpy(o.key, v.key);
+		strcpy(o.value, v.value);
+		strcpy(o.origin, v.origin);
+		snprintf(o.def, sizeof(o.def), "%s", v.def);
+		snprintf(o.range, sizeof(o.range), "%s", v.range);
+		snprintf(o.text, sizeof(o.text), "%s", v.text);
+		pthread_mutex_lock(&ep->lock);
+		ep->options[id] = o;
+		pthread_mutex_unlock(&ep->lock);
+	}
+}
+
+void endpoint_start(struct endpoint **ret, const struct endpoint_source *src)
+{
+	struct endpoint *ep = calloc(1, sizeof(*ep));
+
+	*ret = NULL;
+	if (!ep) {
+		log_err("stats: no memory; zswapctl will not reach this daemon");
+		return;
+	}
+	ep->src = *src;
+	pthread_mutex_init(&ep->lock, NULL);
+	endpoint_refresh(ep);
+	if (stats_server_new(&ep->server, src->config->device_name, &ops, ep) < 0) {
+		pthread_mutex_destroy(&ep->lock);
+		free(ep);
+		return;
+	}
+	stats_server_start(ep->server);
+	*ret = ep;
+}
+
+void endpoint_stop(struct endpoint *ep)
+{
+	bool left_behind;
+
+	if (!ep)
+		return;
+	/* Its thread may still call back, so that it keeps all of this. */
+	left_behind = stats_server_stop(ep->server) < 0;
+	stats_server_free(ep->server);
+	if (left_behind)
+		return;
+	pthread_mutex_destroy(&ep->lock);
+	free(ep);
+}
+
+int endpoint_fd(const struct endpoint *ep)
+{
+	return ep ? stats_server_change_fd(ep->server) : -1;
+}
+
+void endpoint_work(struct endpoint *ep)
+{
+	char report[STATS_REPORT_MAX] = "";
+	struct stats_change change;
+	int r = 0;
+
+	if (!ep || !stats_server_take_change(ep->server, &change))
+		return;
+	switch (change.kind) {
+	case STATS_CHANGE_SET:
+		r = control_set(ep->src.control, change.key, change.value, report);
+		break;
+	case STATS_CHANGE_RELOAD:
+		r = control_reload(ep->src.control, report);
+		break;
+	}
+	endpoint_refresh(ep);
+	stats_server_finish_change(ep->server, r, report);
+}
+
+void endpoint_changed(struct endpoint *ep, const char *key, const char *text)
+{
+	if (ep)
+		stats_server_post(ep->server, NLPROTO_EVENT_CONFIG_CHANGED, key, text);
+}
