@@ -44,12 +44,7 @@ echo 10 >/proc/sys/kernel/hung_task_timeout_secs
 echo 2 >/proc/sys/kernel/hung_task_check_interval_secs 2>/dev/null
 echo 1 >/proc/sys/kernel/print-fatal-signals
 
-# Before the limit strikes, the console gets who waits for what.
-(
-	sleep $((GUEST_LIMIT > 20 ? GUEST_LIMIT - 10 : GUEST_LIMIT / 2))
-	echo w >/proc/sysrq-trigger
-	echo m >/proc/sysrq-trigger
-) &
+guard $((GUEST_LIMIT > 20 ? GUEST_LIMIT - 10 : GUEST_LIMIT / 2)) &
 
 cd /root || exit
 export ZSWAPD=/usr/bin/zswapd ZSWAPCTL=/usr/bin/zswapctl PAGELOAD=/usr/bin/pageload SLOTS=/usr/bin/slots

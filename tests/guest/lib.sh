@@ -7,6 +7,8 @@
 #
 #   ok TEXT                     says what has been shown
 #   need OP...                  fails, naming it, unless the command succeeds
+#   watch_begin NAME...         watches the processes of these names (see taskwatch.c)
+#   watch_end                   fails if one of them was stuck, swapped out or not protected
 #   expect_kernel REGEX         kernel messages that are no failure from here on
 #   /dev/drive0, /dev/drive1, ...   the NVMe drives, in the order of run.sh's options
 #   $TRANSPORT                  fuse (the default) or ublk, for zswapd_start
@@ -35,4 +37,19 @@ need()
 expect_kernel()
 {
 	echo "$1" >>/results/.expect
+}
+
+watch_begin()
+{
+	taskwatch "$@" >/results/taskwatch &
+	TASKWATCH=$!
+}
+
+watch_end()
+{
+	local status=0
+	kill $TASKWATCH
+	wait $TASKWATCH || status=$?
+	cat /results/taskwatch
+	[ $status -eq 0 ] || fail "a task was stuck, swapped out or not protected"
 }

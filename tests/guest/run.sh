@@ -12,8 +12,10 @@
 #                     iops=N and bps=N throttle it, another KEY is qemu's (-drive)
 #   --poll-queues N   (0) polled queues of each NVMe drive
 #   --no-load MODULE  leaves a module out that is loaded by default, so that `load` in SCRIPT can do it
+#   --built PROGRAM   puts another program of the build on the root file system
 #   --program FILE    puts another program with its libraries on the root file system
 #   --file FILE       copies a file to /files/ of the guest; it takes nothing of its memory
+#   --corpus MIB      makes /files/corpus.pages of that size, pages of real programs
 #   --append TEXT     more kernel parameters
 #   --expect REGEX    kernel messages that are no failure, beside what SCRIPT allows
 #   --output DIR      where results and logs go, kept; without, a directory that is kept on failure
@@ -38,8 +40,9 @@ top=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/lib/cleanup.sh
 . "$here/../lib/cleanup.sh"
 
-# What a guest always has.  The first two of each list are found in the build.
-BUILT=(daemon/main/zswapd ctl/zswapctl tests/system/pageload tests/system/slots)
+# What a guest always has, from the build and from this machine.
+BUILT=(daemon/main/zswapd ctl/zswapctl tests/system/pageload tests/system/slots tests/guest/taskwatch
+	tests/guest/guard)
 PROGRAMS=(bash blkid flock losetup mkswap setpriv swapoff swapon)
 # Loaded before the root is there; loaded before SCRIPT starts; there for SCRIPT to load.
 EARLY_MODULES='virtio_blk crc32c_generic ext4'
@@ -52,7 +55,7 @@ COMPLAINTS+='|I/O error|Read-error on swap-device|Write-error on swap-device|Bad
 
 usage()
 {
-	sed -n '3,42s/^# \?//p' "$0"
+	sed -n '3,44s/^# \?//p' "$0"
 	exit 2
 }
 
@@ -67,8 +70,10 @@ option()
 	--drive) drives+=("$2") ;;
 	--poll-queues) poll_queues=$2 ;;
 	--no-load) no_load+=("$2") ;;
+	--built) BUILT+=("$2") ;;
 	--program) programs+=("$2") ;;
 	--file) files+=("$2") ;;
+	--corpus) corpus=$2 ;;
 	--append) append+=" $2" ;;
 	--expect) expect+="|$2" ;;
 	--output) output=$2 ;;
@@ -77,7 +82,7 @@ option()
 }
 
 build=${ZSWAPD_BUILD:-$top/build} kernel=${ZSWAPD_GUEST_KERNEL:-6.12.*} accel=${ZSWAPD_GUEST_ACCEL:-tcg}
-memory=512 cpus=2 limit=120 poll_queues=0 append='' expect='' output='' keep=
+memory=512 cpus=2 limit=120 poll_queues=0 append='' expect='' output='' keep='' corpus=''
 drives=() no_load=() programs=() files=()
 
 given=()
@@ -257,6 +262,20 @@ make_initramfs()
 
 # --- the machine ------------------------------------------------------------------------------------
 
+# What the guest finds in /files.
+make_files()
+{
+	local file
+	for file in ${files[@]+"${files[@]}"}; do
+		cp --reflink=auto "$file" "$output/files/"
+	done
+	[ -n "$corpus" ] || return 0
+	file=${ZSWAPD_TEST_CORPUS:-$work/corpus.pages}
+	CORPUS_CAPTURE=$build/tests/corpus/corpus-capture "$here/../corpus/make-corpus.sh" \
+		"$file" "$corpus" >"$work/corpus.log" 2>&1 || die "no corpus: $(tail -n 1 "$work/corpus.log")"
+	cp --reflink=auto "$file" "$output/files/corpus.pages"
+}
+
 # Sets qemu_drives.
 make_drives()
 {
@@ -349,6 +368,7 @@ judge()
 
 make_root "$@"
 make_initramfs
+make_files
 make_drives
 began=$EPOCHREALTIME
 launch

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The whole machine is short of memory: a program needs twice what there is, no cgroup protects
+# anybody, and all swap is zswapd's.  It finishes with every byte right, and the daemon never waits
+# for its own swap.
+# usage: test-swap.sh TRANSPORT MIB [SWAPPINESS]
+#
+# MIB names the machine's memory (--memory of run.sh); the kernel keeps a part of it for itself.
+# guest: --drive 2G --corpus 16
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+export TRANSPORT=$1
+ram=$2
+[ $# -lt 3 ] || echo "$3" >/proc/sys/vm/swappiness
+
+watch_begin zswapd
+zswapd_start swap device.size=$((ram * 3))M memory.limit=$((ram / 6))M store.path=/dev/drive0
+grep -q "^$(realpath "$DEVICE") " /proc/swaps || fail "$DEVICE is not swap"
+
+status=0
+bounded 450 "$PAGELOAD" --pages /files/corpus.pages --corpus-limit $((ram / 16))M --size $((ram * 2))M \
+	--verify --same word --threads 2 --mode random,rw --seconds 5 --timeout 440 --progress || status=$?
+[ $status -eq 0 ] || fail "pageload ended with status $status"
+ok "$((ram * 2)) MiB of verified pages in $ram MiB of memory"
+
+check_counters swap
+[ "$(counter swap pages_written_total)" -gt $((ram * 200)) ] || fail "hardly anything was swapped out"
+[ "$(counter swap pages_read_total)" -gt $((ram * 200)) ] || fail "hardly anything was swapped in"
+[ "$(counter swap pages_read_stored_total)" -gt 1000 ] || fail "nothing was read from the store"
+for counter in checksum_failures_total writes_rejected_total slots_lost; do
+	[ "$(counter swap $counter)" -eq 0 ] || fail "$counter is $(counter swap $counter)"
+done
+"$ZSWAPCTL" --device swap status
+wait_freed swap
+watch_end
+zswapd_stop swap
+ok "stopped"
+test_end
