@@ -14,7 +14,7 @@ static const char exit_help[] = "Exit codes:\n"
 				"  2  the daemon is not there or does not answer\n"
 				"  3  the answer is not understood, or does not come from zswapd\n"
 				"  4  shown, but some values could not be read or looked at\n"
-				"  5  the daemon refused\n"
+				"  5  the daemon refused, or a job failed or was cancelled\n"
 				"  6  a system call or writing the output failed\n"
 				"  7  doctor, check: something was found\n"
 				"  8  interrupted; the daemon goes on with what was begun\n";
@@ -167,23 +167,39 @@ enum exit_code need_device(struct context *ctx)
 	return EXIT_OK;
 }
 
-int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+int request_quietly(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r)
 {
+	struct ctl_request named = *rq;
 	int err = 0;
 
 	r->error_text[0] = '\0';
+	named.device = ctx->device;
 	if (!ctx->client)
 		err = ctl_client_new(&ctx->client, ctl_find_port(ctx->run_dir, ctx->device), 0);
-	return err ? err : ctl_client_ask(ctx->client, cmd, ctx->device, r);
+	return err ? err : ctl_client_request(ctx->client, &named, r);
 }
 
-enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+{
+	struct ctl_request rq = {.cmd = cmd};
+
+	return request_quietly(ctx, &rq, r);
+}
+
+enum exit_code request(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r)
 {
 	enum exit_code code = need_device(ctx);
 	int err;
 
 	if (code != EXIT_OK)
 		return code;
-	err = ask_quietly(ctx, cmd, r);
+	err = request_quietly(ctx, rq, r);
 	return err ? explain(ctx, r, err) : EXIT_OK;
+}
+
+enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
+{
+	struct ctl_request rq = {.cmd = cmd};
+
+	return request(ctx, &rq, r);
 }

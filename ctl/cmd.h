@@ -42,11 +42,11 @@ struct command {
 /* Ends with a row of name NULL. */
 extern const struct command commands[];
 
-enum exit_code cmd_status(struct context *ctx, const struct command *self, int argc, char **argv);
-enum exit_code cmd_stats(struct context *ctx, const struct command *self, int argc, char **argv);
-enum exit_code cmd_doctor(struct context *ctx, const struct command *self, int argc, char **argv);
-enum exit_code cmd_top(struct context *ctx, const struct command *self, int argc, char **argv);
-enum exit_code cmd_version(struct context *ctx, const struct command *self, int argc, char **argv);
+typedef enum exit_code command_fn(struct context *ctx, const struct command *self, int argc,
+				  char **argv);
+
+command_fn cmd_check, cmd_compact, cmd_doctor, cmd_events, cmd_get, cmd_job, cmd_reload, cmd_set,
+	cmd_stats, cmd_status, cmd_top, cmd_version, cmd_writeback;
 
 /* --- options and help --- */
 
@@ -87,10 +87,12 @@ void cmd_help_all(void);
 /* Settles which daemon is meant, when no option did. */
 enum exit_code need_device(struct context *ctx);
 
-/* As ctl_client_ask(); need_device() comes before. */
+/* As ctl_client_request() and ctl_client_ask(); need_device() comes before. */
+int request_quietly(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r);
 int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r);
 
-/* Settles the device as well.  A failure is told on stderr. */
+/* These two settle the device as well, and tell on stderr what fails.  @rq->device is filled in. */
+enum exit_code request(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r);
 enum exit_code ask(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r);
 
 /* In words, why ctl_client_*() failed with @error; and how to end for it. */
@@ -99,5 +101,11 @@ enum exit_code error_text(const struct context *ctx, const struct ctl_reply *r, 
 
 /* The same, told on stderr. */
 enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int error);
+
+/*
+ * Shows how job @first gets on until it ends, and what became of it.  Ctrl-C ends the showing only,
+ * with EXIT_GOES_ON.
+ */
+enum exit_code follow_job(struct context *ctx, const struct ctl_job *first);
 
 #endif

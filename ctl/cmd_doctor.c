@@ -13,6 +13,18 @@
 
 static struct ctl_reply status_reply, stats_reply;
 
+static void get_option(struct context *ctx, const char *key, struct ctl_text *ret)
+{
+	const struct ctl_request rq = {.cmd = NLPROTO_CMD_GET, .key = key};
+	const struct ctl_option *o;
+
+	if (request_quietly(ctx, &rq, &stats_reply) != 0)
+		return;
+	o = ctl_options_get(&stats_reply.options, key);
+	if (o)
+		*ret = o->value;
+}
+
 /* Everything that the daemon may know; what fails is left unknown. */
 static void ask_daemon(struct context *ctx, struct doctor_machine *m)
 {
@@ -26,6 +38,8 @@ static void ask_daemon(struct context *ctx, struct doctor_machine *m)
 	if (err)
 		return;
 	m->status = &status_reply.status;
+	get_option(ctx, "swap.discard", &m->swap_discard);
+	get_option(ctx, "swap.enable", &m->swap_enable);
 	if (ask_quietly(ctx, NLPROTO_CMD_STATS, &stats_reply) == 0)
 		m->stats = &stats_reply.stats;
 }

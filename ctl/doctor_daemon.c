@@ -129,7 +129,7 @@ void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r
 	static const char todo[] = "Start it as root, or set LimitMEMLOCK=infinity in its unit.";
 	cleanup_free char *text = NULL;
 	char size[SIZE_TEXT_MAX];
-	uint64_t locked, swapped;
+	uint64_t locked, swapped, resident = 0;
 
 	if (has_health(m, NLPROTO_HEALTH_MEMORY_UNLOCKED)) {
 		doctor_finding(r, "memory", todo,
@@ -148,7 +148,9 @@ void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r
 	else if (!locked)
 		doctor_finding(r, "memory", todo, "none of the daemon's memory is locked");
 	else
-		doctor_good(r, "memory", "locked: %s", size_format(size, locked));
+		doctor_good(r, "memory", "locked, %s resident",
+			    field_kib(text, "VmRSS", &resident) ? size_format(size, resident)
+								: "?");
 }
 
 /* Field 9 of a stat line; the name before it may hold blanks and parentheses. */
@@ -380,12 +382,16 @@ void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 	else if (!size.v)
 		doctor_note(r, "store",
 			    "there is none: when memory.limit is reached, swapping out fails");
-	else if (has_health(m, NLPROTO_HEALTH_STORE_FULL) ||
-		 (double)stored.v > STORE_SHARE_HIGH * (double)size.v)
+	else if ((double)stored.v > STORE_SHARE_HIGH * (double)size.v)
 		doctor_finding(r, "store", "Make it larger: store.size, or a larger device.",
 			       "it is full: %.0f %% of %s hold pages",
 			       100.0 * (double)stored.v / (double)size.v,
 			       size_format(text, size.v));
+	else if (has_health(m, NLPROTO_HEALTH_STORE_FULL))
+		doctor_note(r, "store",
+			    "all of it was written to, but only %.0f %% of %s hold pages that are "
+			    "still needed; the rest is cleaned as room is needed",
+			    100.0 * (double)stored.v / (double)size.v, size_format(text, size.v));
 	else
 		doctor_good(r, "store", "%.0f %% of %s hold pages, no errors",
 			    100.0 * (double)stored.v / (double)size.v, size_format(text, size.v));

@@ -38,4 +38,17 @@ void render_stats_json(FILE *out, const struct ctl_stats *stats);
  */
 void render_stats_prometheus(FILE *out, const char *device, const struct ctl_stats *stats);
 
+/* Key, value and origin, one option a line. */
+void render_options_text(FILE *out, const struct ctl_options *options);
+
+/* A paragraph for each, with what it does and may be. */
+void render_options_verbose(FILE *out, const struct ctl_options *options);
+
+/* {"section.key": {"value": ..., "default": ..., "origin": ..., "live": ...}}. */
+void render_options_json(FILE *out, const struct ctl_options *options);
+
+/* One line. */
+void render_event_text(FILE *out, const struct ctl_event *e);
+void render_event_json(FILE *out, const struct ctl_event *e);
+
 #endif

@@ -13,10 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAIT_OPTION "      --no-wait      begins it and returns at once\n"
+
+#define WAIT_NOTE                                                                                  \
+	"\nCtrl-C ends the waiting, not the work: 'zswapctl job' shows how far it is, 'zswapctl\n" \
+	"job --cancel' ends it.\n"
+
 const struct command commands[] = {
-	{"status", "", "One screen: device, tiers, hit rates, store, health.", "", cmd_status},
-	{"stats", "[--json|--prometheus]", "All counters.",
-	 "      --json         one flat object, {\"name\": value}; null if unreadable\n"
+	{"status", "", "One screen: device, tiers, hit rates, latency, health.", "", cmd_status},
+	{"stats", "[--json|--prometheus]", "All counters and histograms.",
+	 "      --json         one object, {\"name\": value}; null if unreadable\n"
 	 "      --prometheus   exposition format, names prefixed with zswapd_\n",
 	 cmd_stats},
 	{"top", "[--interval SECONDS]", "Live view: tiers, rates, latencies.",
@@ -24,6 +30,33 @@ const struct command commands[] = {
 	 "Keys: q quits, space looks at once, Ctrl-L draws anew.  Percentiles and shares are of\n"
 	 "the last ten seconds.  NO_COLOR=1 shows it without colours.\n",
 	 cmd_top},
+	{"events", "[--json] [--count N] [--seconds S]", "What happens, as it happens.",
+	 "      --json         one object a line\n"
+	 "      --count N      ends after N events\n"
+	 "      --seconds S    ends after S seconds\n",
+	 cmd_events},
+	{"get", "[--json|--verbose] [KEY]", "Options: all, or the value of one.",
+	 "      --json         everything about them, as an object\n"
+	 "      --verbose      everything about them, for people\n",
+	 cmd_get},
+	{"set", "[--no-wait] KEY VALUE", "Changes an option while swap is in use.",
+	 WAIT_OPTION
+	 "\nVALUE is written as in the configuration file, and lasts until the daemon "
+	 "ends or reads\nits files again.  A lower memory.limit writes pages back.\n" WAIT_NOTE,
+	 cmd_set},
+	{"reload", "", "Reads the configuration files again.", "", cmd_reload},
+	{"writeback", "[--no-wait] [SIZE]", "Writes pages from memory to the store.",
+	 WAIT_OPTION
+	 "\nSIZE is that of compressed pages, such as 64M; without it, all go.\n" WAIT_NOTE,
+	 cmd_writeback},
+	{"compact", "[--no-wait]", "Empties sparse segments, to free their memory and store.",
+	 WAIT_OPTION WAIT_NOTE, cmd_compact},
+	{"check", "[--no-wait]", "Reads and verifies every page.", WAIT_OPTION WAIT_NOTE,
+	 cmd_check},
+	{"job", "[--wait|--cancel]", "The work under way, or the last one.",
+	 "      --wait         shows how it gets on until it ends\n"
+	 "      --cancel       ends it\n",
+	 cmd_job},
 	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",
 	 "      --quiet        only what was found and what could not be looked at\n\n"
 	 "Works without root and without a daemon; what it could not look at then is marked\n"

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * writeback, compact, check, job: what the daemon does on its own once it was asked.  The program
+ * only watches; Ctrl-C ends the watching and never the job.
+ */
+#include "common/size.h"
+#include "common/util.h"
+#include "ctl/cmd.h"
+#include "ctl/progress.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#define LOOK_MS	     200
+#define SILENCES_MAX 5 /* unanswered looks in a row, of CTL_TIMEOUT_MS each */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+}
+
+static int terminal_width(void)
+{
+	struct winsize ws;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 ? ws.ws_col - 1 : 79;
+}
+
+/* On stderr and only on a terminal: results go to stdout and may be piped. */
+static void show_progress(const struct ctl_job *j, uint64_t first_done, double seconds)
+{
+	char line[PROGRESS_MAX];
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	progress_line(line, terminal_width(), j, first_done, seconds);
+	fprintf(stderr, "\r%s\x1b[K", line);
+	fflush(stderr);
+}
+
+static void wipe_progress(void)
+{
+	if (isatty(STDERR_FILENO))
+		fputs("\r\x1b[K", stderr);
+}
+
+static enum exit_code goes_on(const struct ctl_job *j)
+{
+	char name[PROGRESS_NAME_MAX];
+
+	wipe_progress();
+	progress_name(name, j);
+	fprintf(stderr,
+		"zswapctl: interrupted; the %s goes on. 'zswapctl job' shows how far it is,\n"
+		"'zswapctl job --cancel' ends it.\n",
+		name);
+	return EXIT_GOES_ON;
+}
+
+static enum exit_code end_of(const struct ctl_job *j)
+{
+	char text[PROGRESS_MAX];
+
+	progress_result(text, j);
+	printf("%s\n", text);
+	if (!j->state.known || j->state.v != NLPROTO_JOB_STATE_DONE)
+		return EXIT_REFUSED;
+	return j->found.known && j->found.v ? EXIT_FOUND : EXIT_OK;
+}
+
+static bool is_running(const struct ctl_job *j)
+{
+	return j->state.known && j->state.v == NLPROTO_JOB_STATE_RUNNING;
+}
+
+/* The job as it is now.  Silence now and then is no reason to give up a job of minutes. */
+static int look(struct context *ctx, struct ctl_reply *r, unsigned *silences)
+{
+	int err = ask_quietly(ctx, NLPROTO_CMD_JOB, r);
+
+	if (err != -ETIMEDOUT) {
+		*silences = 0;
+		return err;
+	}
+	return ++*silences < SILENCES_MAX ? -EAGAIN : err;
+}
+
+static enum exit_code watch(struct context *ctx, const struct ctl_job *first)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
+	static struct ctl_reply r;
+	struct ctl_job j = *first;
+	uint64_t began = now_ns();
+	unsigned silences = 0;
+	int err;
+
+	while (is_running(&j) && !interrupted) {
+		show_progress(&j, first->done.v, (double)(now_ns() - began) / 1e9);
+		nanosleep(&pause, NULL);
+		err = look(ctx, &r, &silences);
+		if (err == -EAGAIN)
+			continue;
+		if (err) {
+			wipe_progress();
+			return explain(ctx, &r, err);
+		}
+		if (r.job.id.v != first->id.v) {
+			wipe_progress();
+			fprintf(stderr, "zswapctl: another job has begun meanwhile; what became of "
+					"this one is in the daemon's log\n");
+			return EXIT_PARTIAL;
+		}
+		j = r.job;
+	}
+	if (is_running(&j))
+		return goes_on(first);
+	wipe_progress();
+	return end_of(&j);
+}
+
+enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
+{
+	struct sigaction act = {.sa_handler = on_interrupt}, old;
+	enum exit_code code;
+
+	sigaction(SIGINT, &act, &old);
+	code = watch(ctx, first);
+	sigaction(SIGINT, &old, NULL);
+	return code;
+}
+
+/* Starts the job of @rq and, unless told otherwise, watches it. */
+static enum exit_code start_job(struct context *ctx, const struct ctl_request *rq, bool wait)
+{
+	static struct ctl_reply r;
+	enum exit_code code = request(ctx, rq, &r);
+	char name[PROGRESS_NAME_MAX];
+	struct ctl_job job = r.job;
+
+	if (code != EXIT_OK)
+		return code;
+	if (!job.known) {
+		fprintf(stderr, "zswapctl: zswapd does not say which job it has begun\n");
+		return EXIT_PROTOCOL;
+	}
+	if (wait)
+		return follow_job(ctx, &job);
+	progress_name(name, &job);
+	printf("%s: begun\n", name);
+	return EXIT_OK;
+}
+
+static enum exit_code plain_job(struct context *ctx, const struct command *self, int argc,
+				char **argv, enum nlproto_cmd cmd)
+{
+	static int no_wait;
+	static const struct option longopts[] = {
+		{"no-wait", no_argument, &no_wait, 1},
+		CMD_COMMON_LONG,
+	};
+	struct ctl_request rq = {.cmd = cmd};
+	enum exit_code code;
+
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 0, 1, &code))
+		return code;
+	if (argc > optind && cmd != NLPROTO_CMD_WRITEBACK)
+		return usage(self->name, "'%s' is one argument too many", argv[optind]);
+	if (argc > optind) {
+		rq.bytes.known = true;
+		if (size_parse(argv[optind], 0, &rq.bytes.v) < 0 || !rq.bytes.v)
+			return usage(self->name, "'%s' is no size, such as 64M", argv[optind]);
+	}
+	return start_job(ctx, &rq, !no_wait);
+}
+
+enum exit_code cmd_writeback(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	return plain_job(ctx, self, argc, argv, NLPROTO_CMD_WRITEBACK);
+}
+
+enum exit_code cmd_compact(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	return plain_job(ctx, self, argc, argv, NLPROTO_CMD_COMPACT);
+}
+
+enum exit_code cmd_check(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	return plain_job(ctx, self, argc, argv, NLPROTO_CMD_CHECK);
+}
+
+enum exit_code cmd_job(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	static int cancel, wait;
+	static const struct option longopts[] = {
+		{"cancel", no_argument, &cancel, 1},
+		{"wait", no_argument, &wait, 1},
+		CMD_COMMON_LONG,
+	};
+	static struct ctl_reply r;
+	char text[PROGRESS_MAX];
+	struct ctl_request rq = {.cmd = NLPROTO_CMD_JOB};
+	struct ctl_job job;
+	enum exit_code code;
+
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 0, 0, &code))
+		return code;
+	if (cancel && wait)
+		return usage("job", "--cancel and --wait exclude each other");
+	if (cancel)
+		rq.cmd = NLPROTO_CMD_CANCEL;
+	code = request(ctx, &rq, &r);
+	if (code != EXIT_OK)
+		return code;
+	job = r.job;
+	if (wait && is_running(&job))
+		return follow_job(ctx, &job);
+	if (is_running(&job) && !cancel)
+		progress_line(text, 79, &job, 0, 0);
+	else
+		progress_result(text, &job);
+	printf("%s\n", text);
+	return EXIT_OK;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* get, set, reload: the options of a daemon that runs. */
+#include "common/util.h"
+#include "ctl/cmd.h"
+#include "ctl/render.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct ctl_reply reply;
+
+static void put_lines(const struct ctl_lines *lines)
+{
+	for (size_t i = 0; i < lines->n; i++) {
+		put_printable(stdout, lines->line[i]);
+		fputc('\n', stdout);
+	}
+}
+
+/* What was asked for is one value, so that a script needs no parsing. */
+static enum exit_code show_one(const char *key, bool verbose, bool json)
+{
+	const struct ctl_option *o = ctl_options_get(&reply.options, key);
+
+	if (!o || !o->value.known) {
+		fprintf(stderr, "zswapctl: the value of %s could not be read\n", key);
+		return EXIT_PARTIAL;
+	}
+	if (json) {
+		render_options_json(stdout, &reply.options);
+	} else if (verbose) {
+		render_options_verbose(stdout, &reply.options);
+	} else {
+		put_printable(stdout, o->value.s);
+		fputc('\n', stdout);
+	}
+	return EXIT_OK;
+}
+
+enum exit_code cmd_get(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	static int json, verbose;
+	static const struct option longopts[] = {
+		{"json", no_argument, &json, 1},
+		{"verbose", no_argument, &verbose, 1},
+		CMD_COMMON_LONG,
+	};
+	struct ctl_request rq = {.cmd = NLPROTO_CMD_GET};
+	enum exit_code code;
+
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 0, 1, &code))
+		return code;
+	if (json && verbose)
+		return usage("get", "--json and --verbose exclude each other");
+	rq.key = argc > optind ? argv[optind] : NULL;
+	code = request(ctx, &rq, &reply);
+	if (code != EXIT_OK)
+		return code;
+	if (rq.key)
+		return show_one(rq.key, verbose, json);
+	if (json)
+		render_options_json(stdout, &reply.options);
+	else if (verbose)
+		render_options_verbose(stdout, &reply.options);
+	else
+		render_options_text(stdout, &reply.options);
+	if (!reply.options.unreadable)
+		return EXIT_OK;
+	fprintf(stderr, "zswapctl: %zu options could not be read\n", reply.options.unreadable);
+	return EXIT_PARTIAL;
+}
+
+/* Lowering the limit takes time, which the daemon spends in a job. */
+static enum exit_code follow_shrinking(struct context *ctx, bool wait)
+{
+	struct ctl_job job;
+
+	if (ask_quietly(ctx, NLPROTO_CMD_JOB, &reply) != 0 || !reply.job.known)
+		return EXIT_OK;
+	job = reply.job;
+	if (job.kind.v != NLPROTO_JOB_SHRINK || job.state.v != NLPROTO_JOB_STATE_RUNNING)
+		return EXIT_OK;
+	if (wait)
+		return follow_job(ctx, &job);
+	printf("pages leave memory in the background; 'zswapctl job' shows how far it is\n");
+	return EXIT_OK;
+}
+
+enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	static int no_wait;
+	static const struct option longopts[] = {
+		{"no-wait", no_argument, &no_wait, 1},
+		CMD_COMMON_LONG,
+	};
+	struct ctl_request rq = {.cmd = NLPROTO_CMD_SET};
+	enum exit_code code;
+
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 2, 2, &code))
+		return code;
+	rq.key = argv[optind];
+	rq.value = argv[optind + 1];
+	code = request(ctx, &rq, &reply);
+	if (code != EXIT_OK)
+		return code;
+	put_lines(&reply.lines);
+	fflush(stdout);
+	return follow_shrinking(ctx, !no_wait);
+}
+
+enum exit_code cmd_reload(struct context *ctx, const struct command *self, int argc, char **argv)
+{
+	static const struct option longopts[] = {CMD_COMMON_LONG};
+	struct ctl_request rq = {.cmd = NLPROTO_CMD_RELOAD};
+	enum exit_code code;
+
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 0, 0, &code))
+		return code;
+	code = request(ctx, &rq, &reply);
+	if (code != EXIT_OK)
+		return code;
+	put_lines(&reply.lines);
+	if (!reply.lines.n)
+		printf("nothing has changed\n");
+	if (!reply.lines.unreadable)
+		return EXIT_OK;
+	fprintf(stderr, "zswapctl: %zu lines could not be read\n", reply.lines.unreadable);
+	return EXIT_PARTIAL;
+}
