@@ -36,6 +36,11 @@ static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
 	engine_counters(((struct endpoint *)ctx)->src.engine, values);
 }
 
+static void give_histograms(void *ctx, struct histogram values[HISTOGRAM_COUNT])
+{
+	engine_histograms(((struct endpoint *)ctx)->src.engine, values);
+}
+
 static void give_status(void *ctx, struct stats_status *ret)
 {
 	const struct endpoint_source *src = &((struct endpoint *)ctx)->src;
@@ -69,6 +74,7 @@ static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
 static const struct stats_server_ops ops = {
 	.counters = give_counters,
 	.status = give_status,
+	.histograms = give_histograms,
 	.option = give_option,
 	.changes = true,
 };
