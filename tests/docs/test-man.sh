@@ -82,19 +82,22 @@ for command in $commands; do
 	grep -qE "^ {7}$command( |$)" <<<"$section" || wrong "zswapctl(1) does not have the command $command"
 	all_flags+=$'\n'$(flags "$("$ZSWAPCTL" "$command" --help)")
 done
-for flag in $(sort -u <<<"$all_flags"); do
+while read -r flag; do
 	has 'zswapctl(1)' "$ctl" "$flag"
-done
-# The other way round.
-for command in $(sed -n 's/^ \{7\}\([a-z][a-z-]*\).*/\1/p' <<<"$section"); do
+done < <(sort -u <<<"$all_flags")
+# The other way round.  In the source, a command is bold at the start of a paragraph.
+while read -r command; do
 	grep -qx "$command" <<<"$commands" || wrong "zswapctl(1) has a command '$command', zswapctl has not"
-done
+done < <(awk '
+	/^\.SH/ { inside = /COMMANDS/ }
+	inside && last ~ /^\.(P|RE)$/ && match($0, /^\\fB[a-z][a-z-]*\\fR/) { print substr($0, 4, RLENGTH - 6) }
+	{ last = $0 }' "$1")
 for flag in $(flags "$ctl"); do
 	grep -qx -- "$flag" <<<"$all_flags" || wrong "zswapctl(1) has $flag, zswapctl has not"
 done
-for code in $(sed -n '/^Exit codes:/,/^$/s/^  \([0-9]*\)  .*/\1/p' <<<"$help"); do
+while read -r code; do
 	grep -qE "^ {7}$code$" <<<"$ctl" || wrong "zswapctl(1) does not have the exit status $code"
-done
+done < <(sed -n '/^Exit codes:/,/^$/s/^  \([0-9]*\)  .*/\1/p' <<<"$help")
 
 daemon_flags=$(flags "$("$ZSWAPD" --help)")
 for flag in $daemon_flags; do
