@@ -7,10 +7,9 @@
 #include "common/portfile.h"
 #include "common/util.h"
 #include "daemon/stats/server.h"
+#include "tests/ctl/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 #include <setjmp.h>
@@ -19,18 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
-#define NOBODY	65534
-#define OUT_MAX KIB(16)
-
-static const char *program;
 static char run_dir[] = "/tmp/zswapd-test-XXXXXX";
-static char out[OUT_MAX], err[OUT_MAX];
 
 static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
 {
@@ -48,61 +41,6 @@ static void give_status(void *ctx, struct stats_status *ret)
 
 static const struct stats_server_ops ops = {.counters = give_counters, .status = give_status};
 
-static int become_nobody(void)
-{
-	return setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	       setresuid(NOBODY, NOBODY, NOBODY) < 0;
-}
-
-static void read_all(int fd, char *buf)
-{
-	ssize_t n = pread(fd, buf, OUT_MAX - 1, 0);
-
-	assert_true(n >= 0);
-	buf[n] = '\0';
-	close(fd);
-}
-
-/* By descriptor, since the build directory may be closed to the unprivileged user. */
-static void exec_program(char **argv, bool unprivileged, int out_fd, int err_fd)
-{
-	int fd = open(program, O_RDONLY);
-
-	dup2(out_fd, STDOUT_FILENO);
-	dup2(err_fd, STDERR_FILENO);
-	setenv("ZSWAPD_RUN_DIR", run_dir, 1);
-	if (fd >= 0 && (!unprivileged || !become_nobody()))
-		fexecve(fd, argv, environ);
-	_exit(99);
-}
-
-/* Exit code of `zswapctl ARGS`, its output in out and err. */
-static int run(bool unprivileged, const char *args)
-{
-	char copy[256], *argv[16] = {(char *)"zswapctl"}, *save;
-	int out_fd = memfd_create("out", 0), err_fd = memfd_create("err", 0), n = 1, status;
-	pid_t pid;
-
-	snprintf(copy, sizeof(copy), "%s", args);
-	for (char *a = strtok_r(copy, " ", &save); a; a = strtok_r(NULL, " ", &save))
-		argv[n++] = a;
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0)
-		exec_program(argv, unprivileged, out_fd, err_fd);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	read_all(out_fd, out);
-	read_all(err_fd, err);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-static void assert_has(const char *text, const char *word)
-{
-	if (!strstr(text, word))
-		fail_msg("'%s' is not in:\n%s", word, text);
-}
-
 static struct stats_server *start(const char *name)
 {
 	struct stats_server *s;
@@ -117,25 +55,25 @@ static void check_reading(bool unprivileged)
 {
 	char line[128];
 
-	assert_int_equal(run(unprivileged, "status"), 0);
-	assert_string_equal(err, "");
-	assert_has(out, "device       ctl-test  /dev/zswap/ctl-test\n");
-	assert_has(out, "daemon       running, pid 4711, version " ZSWAPD_VERSION "\n");
-	assert_int_equal(run(unprivileged, "stats --json"), 0);
+	assert_int_equal(program_run(unprivileged, "status"), 0);
+	assert_string_equal(program_err, "");
+	assert_has(program_out, "device       ctl-test  /dev/zswap/ctl-test\n");
+	assert_has(program_out, "daemon       running, pid 4711, version " ZSWAPD_VERSION "\n");
+	assert_int_equal(program_run(unprivileged, "stats --json"), 0);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
 		snprintf(line, sizeof(line), "\"%s\": %u", counter_table[i].name, 1000 + i);
-		assert_has(out, line);
+		assert_has(program_out, line);
 	}
-	assert_int_equal(run(unprivileged, "stats --prometheus --device ctl-test"), 0);
+	assert_int_equal(program_run(unprivileged, "stats --prometheus --device ctl-test"), 0);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
 		snprintf(line, sizeof(line), "\nzswapd_%s{device=\"ctl-test\"} %u\n",
 			 counter_table[i].name, 1000 + i);
-		assert_has(out, line);
+		assert_has(program_out, line);
 	}
-	assert_int_equal(run(unprivileged, "--device ctl-test stats"), 0);
-	assert_has(out, "slots_used                                       1002 pages\n");
-	assert_int_equal(run(unprivileged, "version"), 0);
-	assert_has(out, "zswapd " ZSWAPD_VERSION ", protocol 1\n");
+	assert_int_equal(program_run(unprivileged, "--device ctl-test stats"), 0);
+	assert_has(program_out, "slots_used                                       1002 pages\n");
+	assert_int_equal(program_run(unprivileged, "version"), 0);
+	assert_has(program_out, "zswapd " ZSWAPD_VERSION ", protocol 1\n");
 }
 
 static void reads_as_root_and_as_nobody(void **state)
@@ -158,7 +96,7 @@ static void finds_the_port_without_a_file(void **state)
 		skip();
 	s = start("ctl-test");
 	portfile_remove(run_dir, "ctl-test", stats_server_port(s));
-	assert_int_equal(run(true, "-d ctl-test status"), 0);
+	assert_int_equal(program_run(true, "-d ctl-test status"), 0);
 	stats_server_free(s);
 }
 
@@ -170,10 +108,10 @@ static void several_devices_need_a_name(void **state)
 		skip();
 	a = start("ctl-a");
 	b = start("ctl-b");
-	assert_int_equal(run(true, "status"), 1);
-	assert_has(err, "--device: ctl-a ctl-b\n");
-	assert_int_equal(run(true, "--device ctl-b status"), 0);
-	assert_has(out, "device       ctl-b ");
+	assert_int_equal(program_run(true, "status"), 1);
+	assert_has(program_err, "--device: ctl-a ctl-b\n");
+	assert_int_equal(program_run(true, "--device ctl-b status"), 0);
+	assert_has(program_out, "device       ctl-b ");
 	stats_server_free(a);
 	stats_server_free(b);
 }
@@ -182,15 +120,15 @@ static void nobody_there(void **state)
 {
 	uint64_t before = now_ns();
 
-	assert_int_equal(run(false, "--device ctl-none status"), 2);
-	assert_string_equal(out, "");
-	assert_has(err, "no zswapd for device 'ctl-none' is running");
+	assert_int_equal(program_run(false, "--device ctl-none status"), 2);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "no zswapd for device 'ctl-none' is running");
 	assert_true(now_ns() - before < 1500000000ull);
 	/* What a killed daemon leaves. */
 	assert_int_equal(portfile_write(run_dir, "ctl-none", 0x7fffff01), 0);
-	assert_int_equal(run(false, "stats --json"), 2);
-	assert_string_equal(out, "");
-	assert_has(err, "device 'ctl-none'");
+	assert_int_equal(program_run(false, "stats --json"), 2);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "device 'ctl-none'");
 	portfile_remove(run_dir, "ctl-none", 0x7fffff01);
 }
 
@@ -201,9 +139,9 @@ static void a_silent_port_times_out(void **state)
 
 	nl_socket_set_local_port(sk, nlproto_port("ctl-mute"));
 	assert_int_equal(nl_connect(sk, NETLINK_USERSOCK), 0);
-	assert_int_equal(run(false, "--device ctl-mute status"), 2);
+	assert_int_equal(program_run(false, "--device ctl-mute status"), 2);
 	took = now_ns() - before;
-	assert_has(err, "did not answer");
+	assert_has(program_err, "did not answer");
 	assert_true(took > 1900000000ull && took < 4000000000ull);
 	nl_socket_free(sk);
 }
@@ -231,14 +169,14 @@ static void an_impostor_is_not_believed(void **state)
 		_exit(1);
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	status = run(false, "--device ctl-fake stats --json");
+	status = program_run(false, "--device ctl-fake stats --json");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(ready[0]);
 	close(ready[1]);
 	assert_int_equal(status, 3);
-	assert_string_equal(out, "");
-	assert_has(err, "uid 65534, not by zswapd");
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "uid 65534, not by zswapd");
 }
 
 static void another_device_on_the_port(void **state)
@@ -249,8 +187,8 @@ static void another_device_on_the_port(void **state)
 		skip();
 	s = start("ctl-test");
 	assert_int_equal(portfile_write(run_dir, "ctl-moved", stats_server_port(s)), 0);
-	assert_int_equal(run(false, "--device ctl-moved status"), 5);
-	assert_has(err, "this port serves device 'ctl-test'");
+	assert_int_equal(program_run(false, "--device ctl-moved status"), 5);
+	assert_has(program_err, "this port serves device 'ctl-test'");
 	portfile_remove(run_dir, "ctl-moved", stats_server_port(s));
 	stats_server_free(s);
 }
@@ -271,37 +209,60 @@ static void wrong_usage(void **state)
 		{"stats --device", "needs a value"},
 		{"--device ../x status", "'../x'"},
 		{"stats --json=3", "takes no value"},
+		{"set", "needs [--no-wait] KEY VALUE"},
+		{"set memory.level", "needs [--no-wait] KEY VALUE"},
+		{"set memory.level 1 2", "'2'"},
+		{"get a b", "'b'"},
+		{"get --json --verbose", "exclude"},
+		{"writeback 1.5G", "'1.5G' is no size"},
+		{"writeback 50%", "'50%' is no size"},
+		{"writeback 0", "'0' is no size"},
+		{"compact 64M", "'64M'"},
+		{"job --wait --cancel", "exclude"},
+		{"events --count", "needs a value"},
+		{"events --count 0", "'0' is no number"},
+		{"events --count -1", "'-1' is no number"},
+		{"events --seconds 1s", "'1s' is no number"},
+		{"top --interval 0", "'0' is no interval"},
+		{"top --interval nan", "'nan' is no interval"},
+		{"top", "needs a terminal"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		assert_int_equal(run(false, wrong[i].args), 1);
-		assert_string_equal(out, "");
-		assert_has(err, wrong[i].says);
-		assert_has(err, "--help\n");
+		assert_int_equal(program_run(false, wrong[i].args), 1);
+		assert_string_equal(program_out, "");
+		assert_has(program_err, wrong[i].says);
+		assert_has(program_err, "--help\n");
 	}
 }
 
 static void help_and_version(void **state)
 {
-	static const char *const commands[] = {"status", "stats", "version"};
+	static const char *const commands[] = {
+		"status",    "stats",	"top",	 "events", "get",    "set",	"reload",
+		"writeback", "compact", "check", "job",	   "doctor", "version",
+	};
 	char args[32], word[64];
 
-	assert_int_equal(run(false, "--help"), 0);
-	assert_string_equal(err, "");
+	assert_int_equal(program_run(false, "--help"), 0);
+	assert_string_equal(program_err, "");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		snprintf(word, sizeof(word), "\n  %s ", commands[i]);
-		assert_has(out, word);
+		assert_has(program_out, word);
 	}
-	assert_has(out, "Exit codes:");
+	assert_has(program_out, "Exit codes:");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		snprintf(args, sizeof(args), "%s --help", commands[i]);
-		assert_int_equal(run(false, args), 0);
+		assert_int_equal(program_run(false, args), 0);
 		snprintf(word, sizeof(word), "Usage: zswapctl [--device NAME] %s", commands[i]);
-		assert_has(out, word);
-		assert_has(out, "Exit codes:");
+		assert_has(program_out, word);
+		assert_has(program_out, "Exit codes:");
+		for (char *line = strtok(program_out, "\n"); line; line = strtok(NULL, "\n"))
+			if (strlen(line) > 90)
+				fail_msg("%zu columns: %s", strlen(line), line);
 	}
-	assert_int_equal(run(false, "--version"), 0);
-	assert_string_equal(out, "zswapctl " ZSWAPD_VERSION "\n");
+	assert_int_equal(program_run(false, "--version"), 0);
+	assert_string_equal(program_out, "zswapctl " ZSWAPD_VERSION "\n");
 }
 
 static int set_up(void **state)
@@ -332,6 +293,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s ZSWAPCTL\n", argv[0]);
 		return 2;
 	}
-	program = argv[1];
+	program_init(argv[1], run_dir);
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The commands that change something and those that take time, against a server of this process
+ * with two options and one job, which gets on each time somebody looks.
+ */
+#include "common/util.h"
+#include "daemon/stats/server.h"
+#include "tests/ctl/exposition.h"
+#include "tests/ctl/program.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define LOOKS 3 /* that a job takes */
+
+static char run_dir[] = "/tmp/zswapd-test-XXXXXX";
+
+/* The server's thread, the owner's and the test's. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stats_option options[2];
+static struct stats_job job;
+static enum nlproto_job_state job_end;
+static uint64_t job_found, job_bytes;
+static bool job_stands_still;
+
+static struct stats_server *server;
+static atomic_bool owner_ends;
+static pthread_t owner;
+
+static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
+{
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		values[i] = 1000 + i;
+}
+
+static void give_status(void *ctx, struct stats_status *ret)
+{
+	strcpy(ret->path, "/dev/zswap/ctl-test");
+	strcpy(ret->transport, "fuse");
+	ret->state = NLPROTO_STATE_RUNNING;
+}
+
+static void give_histograms(void *ctx, struct histogram values[HISTOGRAM_COUNT])
+{
+	for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
+		values[i].buckets[20 + i] = 99;
+		values[i].buckets[60] = 1;
+		values[i].sum = 12345678;
+	}
+}
+
+static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
+{
+	if (index >= ARRAY_SIZE(options))
+		return false;
+	pthread_mutex_lock(&lock);
+	*ret = options[index];
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+static void give_job(void *ctx, struct stats_job *ret)
+{
+	pthread_mutex_lock(&lock);
+	if (job.state == NLPROTO_JOB_STATE_RUNNING && !job_stands_still) {
+		job.done += job.total / LOOKS;
+		if (job.done >= job.total) {
+			job.done = job.total;
+			job.state = job_end;
+			job.found = job_found;
+			job.error = job_end == NLPROTO_JOB_STATE_FAILED ? EIO : 0;
+		}
+	}
+	*ret = job;
+	pthread_mutex_unlock(&lock);
+}
+
+static void begin(enum nlproto_job_kind kind)
+{
+	job = (struct stats_job){
+		.id = job.id + 1,
+		.kind = kind,
+		.state = NLPROTO_JOB_STATE_RUNNING,
+		.unit = kind == NLPROTO_JOB_CHECK ? NLPROTO_UNIT_PAGES : NLPROTO_UNIT_BYTES,
+		.total = 3 << 20,
+	};
+}
+
+static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
+		     char text[static NLPROTO_LINE_MAX])
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (job.state == NLPROTO_JOB_STATE_RUNNING) {
+		strcpy(text, "another job is under way");
+		r = -EBUSY;
+	} else {
+		begin(kind);
+		job_bytes = bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static void cancel_job(void *ctx)
+{
+	pthread_mutex_lock(&lock);
+	if (job.state == NLPROTO_JOB_STATE_RUNNING)
+		job.state = NLPROTO_JOB_STATE_CANCELLED;
+	pthread_mutex_unlock(&lock);
+}
+
+static const struct stats_server_ops ops = {
+	.counters = give_counters,
+	.status = give_status,
+	.histograms = give_histograms,
+	.option = give_option,
+	.job = give_job,
+	.job_start = start_job,
+	.job_cancel = cancel_job,
+	.changes = true,
+};
+
+/* A limit that goes down begins a job, as the daemon's does. */
+static int change(const struct stats_change *c, char *text)
+{
+	char *old = options[0].value;
+
+	if (c->kind == STATS_CHANGE_RELOAD) {
+		strcpy(text, "memory.limit: needs\ndevice.name: a \x1b[1mrestart");
+		return 0;
+	}
+	if (strcmp(c->key, "memory.limit")) {
+		strcpy(text, "there is no such option");
+		return -ENOENT;
+	}
+	sprintf(text, "%s: %s -> %s", c->key, old, c->value);
+	if (strtoull(c->value, NULL, 10) < strtoull(old, NULL, 10))
+		begin(NLPROTO_JOB_SHRINK);
+	strcpy(old, c->value);
+	return 0;
+}
+
+static void *owner_main(void *arg)
+{
+	struct pollfd pfd = {.fd = stats_server_change_fd(server), .events = POLLIN};
+	struct stats_change c;
+	char text[STATS_REPORT_MAX];
+	int r;
+
+	while (!owner_ends) {
+		if (poll(&pfd, 1, 20) <= 0 || !stats_server_take_change(server, &c))
+			continue;
+		pthread_mutex_lock(&lock);
+		r = change(&c, text);
+		pthread_mutex_unlock(&lock);
+		stats_server_finish_change(server, r, text);
+	}
+	return NULL;
+}
+
+static int start(void **state)
+{
+	if (geteuid())
+		return 0;
+	strcpy(options[0].key, "memory.limit");
+	strcpy(options[0].value, "268435456");
+	strcpy(options[0].def, "20%");
+	strcpy(options[0].origin, "/etc/zswapd/zswapd.conf:7");
+	strcpy(options[0].range, "bytes, K, M, G, T or % of RAM");
+	strcpy(options[0].text, "Memory \"for\" pages.");
+	options[0].live = true;
+	strcpy(options[1].key, "device.name");
+	strcpy(options[1].value, "ctl-test");
+	memset(&job, 0, sizeof(job));
+	job_end = NLPROTO_JOB_STATE_DONE;
+	job_found = 0;
+	job_bytes = 7;
+	job_stands_still = false;
+	owner_ends = false;
+	assert_int_equal(stats_server_new(&server, "ctl-test", &ops, NULL), 0);
+	assert_int_equal(stats_server_set_run_dir(server, run_dir), 0);
+	assert_int_equal(stats_server_start(server), 0);
+	return pthread_create(&owner, NULL, owner_main, NULL);
+}
+
+static int stop(void **state)
+{
+	if (geteuid())
+		return 0;
+	owner_ends = true;
+	pthread_join(owner, NULL);
+	stats_server_free(server);
+	return 0;
+}
+
+/* Changing takes root, so these tests do. */
+#define NEED_ROOT()             \
+	do {                    \
+		if (geteuid())  \
+			skip(); \
+	} while (0)
+
+static void options_are_read_by_everybody(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(true, "get"), 0);
+	assert_string_equal(program_out,
+			    "memory.limit      268435456 (256.0 MiB)   /etc/zswapd/zswapd.conf:7\n"
+			    "device.name       ctl-test                ?\n");
+	assert_int_equal(program_run(true, "get memory.limit"), 0);
+	assert_string_equal(program_out, "268435456\n");
+	assert_int_equal(program_run(true, "get --verbose memory.limit"), 0);
+	assert_string_equal(program_out, "memory.limit = 268435456\n"
+					 "  what       Memory \"for\" pages.\n"
+					 "  may be     bytes, K, M, G, T or % of RAM\n"
+					 "  default    20%\n"
+					 "  set by     /etc/zswapd/zswapd.conf:7\n"
+					 "  changes    at run time\n");
+	assert_int_equal(program_run(true, "get --json"), 0);
+	assert_string_equal(
+		program_out,
+		"{\n"
+		"  \"memory.limit\": {\"value\": \"268435456\", \"default\": \"20%\", \"origin\": "
+		"\"/etc/zswapd/zswapd.conf:7\", \"live\": true, \"range\": \"bytes, K, M, G, T or "
+		"% of RAM\", \"text\": \"Memory \\\"for\\\" pages.\"},\n"
+		"  \"device.name\": {\"value\": \"ctl-test\", \"default\": null, \"origin\": null, "
+		"\"live\": false, \"range\": null, \"text\": null}\n"
+		"}\n");
+	assert_int_equal(program_run(true, "get no.such"), 5);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "no.such");
+}
+
+static void changing_takes_root(void **state)
+{
+	static const char *const commands[] = {
+		"set memory.limit 1G", "reload", "writeback", "compact", "check", "job --cancel",
+	};
+
+	NEED_ROOT();
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		assert_int_equal(program_run(true, commands[i]), 5);
+		assert_string_equal(program_out, "");
+		assert_has(program_err, "refused");
+		assert_has(program_err, "uid 65534");
+	}
+	assert_string_equal(options[0].value, "268435456");
+	assert_int_equal(job.id, 0);
+}
+
+static void a_higher_limit_is_set_at_once(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(false, "set memory.limit 1073741824"), 0);
+	assert_string_equal(program_out, "memory.limit: 268435456 -> 1073741824\n");
+	assert_int_equal(program_run(false, "set nonsense 1"), 5);
+	assert_has(program_err, "no such option");
+}
+
+static void a_lower_limit_is_waited_for(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(false, "set memory.limit 67108864"), 0);
+	assert_string_equal(program_out, "memory.limit: 268435456 -> 67108864\n"
+					 "shrink: 3.0 MiB have left memory\n");
+	/* No bar where no terminal is. */
+	assert_string_equal(program_err, "");
+	assert_int_equal(job.state, NLPROTO_JOB_STATE_DONE);
+	job_stands_still = true;
+	assert_int_equal(program_run(false, "set --no-wait memory.limit 16777216"), 0);
+	assert_int_equal(job.state, NLPROTO_JOB_STATE_RUNNING);
+	assert_int_equal(program_run(false, "set --no-wait memory.limit 1677721"), 0);
+	assert_has(program_out, "'zswapctl job' shows how far it is");
+}
+
+static void jobs_end_with_their_result(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(true, "job"), 0);
+	assert_string_equal(program_out, "no job so far\n");
+	assert_int_equal(program_run(false, "writeback 64M"), 0);
+	assert_string_equal(program_out, "writeback: 3.0 MiB were written to the store\n");
+	assert_true(job_bytes == MIB(64));
+	assert_int_equal(program_run(false, "writeback"), 0);
+	assert_true(job_bytes == STATS_JOB_ALL);
+	assert_int_equal(program_run(false, "compact"), 0);
+	assert_has(program_out, "compact: done");
+	assert_int_equal(program_run(false, "check"), 0);
+	assert_string_equal(program_out, "check: 3145728 pages verified, none damaged\n");
+	job_found = 2;
+	assert_int_equal(program_run(false, "check"), 7);
+	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
+	assert_int_equal(program_run(true, "job"), 0);
+	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
+	job_end = NLPROTO_JOB_STATE_FAILED;
+	assert_int_equal(program_run(false, "compact"), 5);
+	assert_has(program_out, "compact: failed after 3.0 MiB: Input/output error");
+}
+
+static void a_job_can_be_left_and_found_again(void **state)
+{
+	NEED_ROOT();
+	job_stands_still = true;
+	assert_int_equal(program_run(false, "check --no-wait"), 0);
+	assert_string_equal(program_out, "check: begun\n");
+	assert_int_equal(program_run(false, "compact"), 5);
+	assert_has(program_err, "another job is under way");
+	assert_int_equal(program_run(true, "job"), 0);
+	assert_has(program_out, "check [  ");
+	assert_has(program_out, "0 pages of 3145728 pages");
+	job_stands_still = false;
+	assert_int_equal(program_run(true, "job --wait"), 0);
+	assert_has(program_out, "none damaged");
+	job_stands_still = true;
+	assert_int_equal(program_run(false, "writeback --no-wait"), 0);
+	assert_int_equal(program_run(false, "job --cancel"), 0);
+	assert_has(program_out, "writeback: cancelled after 0 B");
+}
+
+static void ctrl_c_leaves_the_job(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	job_stands_still = true;
+	pid = program_start(false, "check");
+	for (int i = 0; i < 100 && !job.id; i++)
+		usleep(20000);
+	usleep(300000);
+	kill(pid, SIGINT);
+	assert_int_equal(program_end(pid), 8);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "the check goes on");
+	assert_int_equal(job.state, NLPROTO_JOB_STATE_RUNNING);
+	/* Somebody ends it while we watch. */
+	pid = program_start(true, "job --wait");
+	usleep(300000);
+	cancel_job(NULL);
+	assert_int_equal(program_end(pid), 5);
+	assert_has(program_out, "cancelled");
+	/* The daemon ends while we watch. */
+	pid = program_start(false, "writeback");
+	usleep(300000);
+	stop(NULL);
+	assert_int_equal(program_end(pid), 2);
+	assert_has(program_err, "no zswapd for device");
+	start(NULL);
+}
+
+static void reload_says_what_changed(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(false, "reload"), 0);
+	/* What it says cannot steer a terminal. */
+	assert_string_equal(program_out, "memory.limit: needs\ndevice.name: a ?[1mrestart\n");
+}
+
+static void wait_for_output(const char *word)
+{
+	for (int i = 0; i < 150; i++) {
+		program_peek();
+		if (strstr(program_out, word))
+			return;
+		usleep(20000);
+	}
+	fail_msg("'%s' has not come: %s", word, program_out);
+}
+
+/* Until the program has subscribed, nothing can be asked of it. */
+static void post_until(const char *word)
+{
+	for (int i = 0; i < 20; i++) {
+		stats_server_post(server, NLPROTO_EVENT_STORE_ERROR, NULL, "the \"drive\" failed");
+		usleep(200000);
+		program_peek();
+		if (strstr(program_out, word))
+			return;
+	}
+	fail_msg("no event came: %s", program_out);
+}
+
+static void events_come_as_they_happen(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	for (int unprivileged = 0; unprivileged < 2; unprivileged++) {
+		pid = program_start(unprivileged, "events --count 2 --json");
+		post_until("\"event\": \"store_error\"");
+		assert_has(program_out, "{\"time\": \"2");
+		assert_has(program_out, "\"device\": \"ctl-test\"");
+		assert_has(program_out, "\"text\": \"the \\\"drive\\\" failed\"}\n");
+		stats_server_post(server, NLPROTO_EVENT_CONFIG_CHANGED, "memory.limit", "1 -> 2");
+		assert_int_equal(program_end(pid), 0);
+	}
+	assert_int_equal(program_run(true, "events --seconds 1"), 0);
+	pid = program_start(true, "events");
+	post_until("  ctl-test  store_error       the \"drive\" failed");
+	pthread_mutex_lock(&lock);
+	begin(NLPROTO_JOB_COMPACT);
+	pthread_mutex_unlock(&lock);
+	wait_for_output("  ctl-test  job_finished      job 1, compact: done");
+	stop(NULL);
+	assert_int_equal(program_end(pid), 2);
+	assert_has(program_err, "has ended");
+	start(NULL);
+}
+
+static void all_numbers_for_prometheus(void **state)
+{
+	const char *fault;
+
+	NEED_ROOT();
+	assert_int_equal(program_run(true, "stats --prometheus"), 0);
+	fault = exposition_fault(program_out);
+	if (fault)
+		fail_msg("%s", fault);
+	assert_has(program_out, "zswapd_read_latency_seconds_count{device=\"ctl-test\"} 100\n");
+	assert_has(program_out, "zswapd_compress_time_seconds_bucket{device=\"ctl-test\",le=");
+	assert_int_equal(program_run(true, "status"), 0);
+	assert_has(program_out, "\nlatency      swap-in p50 ");
+	assert_has_not(program_out, "?");
+}
+
+static int set_up(void **state)
+{
+	return mkdtemp(run_dir) ? chmod(run_dir, 0755) : -1;
+}
+
+static int tear_down(void **state)
+{
+	return rmdir(run_dir);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(options_are_read_by_everybody), TEST(changing_takes_root),
+		TEST(a_higher_limit_is_set_at_once), TEST(a_lower_limit_is_waited_for),
+		TEST(jobs_end_with_their_result),    TEST(a_job_can_be_left_and_found_again),
+		TEST(ctrl_c_leaves_the_job),	     TEST(reload_says_what_changed),
+		TEST(events_come_as_they_happen),    TEST(all_numbers_for_prometheus),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s ZSWAPCTL\n", argv[0]);
+		return 2;
+	}
+	program_init(argv[1], run_dir);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
