@@ -304,6 +304,11 @@ int engine_front_fd(const struct engine *e)
 	return e->front->fd;
 }
 
+void engine_set_device(struct engine *e, const char *path)
+{
+	state_set_device(e->state, path);
+}
+
 void engine_set_level(struct engine *e, int level)
 {
 	z_assert(level >= CODEC_LEVEL_MIN && level <= CODEC_LEVEL_MAX);

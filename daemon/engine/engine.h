@@ -114,6 +114,8 @@ void engine_free(struct engine *e);
 /* The memfds, for a successor.  Owned by the engine. */
 int engine_state_fd(const struct engine *e);
 int engine_front_fd(const struct engine *e);
+/* Notes in the state which device it belongs to: see state_set_device(). */
+void engine_set_device(struct engine *e, const char *path);
 
 /* Atomic; take effect with the next batch.  Any thread. */
 void engine_set_level(struct engine *e, int level);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -132,26 +133,51 @@ static const char *header_fault(const struct state_header *h, uint64_t file_size
 	return NULL;
 }
 
-int state_attach(struct state **ret, int fd)
+/* The header of the state in @fd, checked. */
+static int read_header(int fd, struct state_header *h)
 {
-	struct state_header h;
 	const char *fault;
-	struct state *s;
 	struct stat st;
-	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
+	if (pread(fd, h, sizeof(*h), 0) != (ssize_t)sizeof(*h))
 		fault = "too short";
 	else
-		fault = header_fault(&h, (uint64_t)st.st_size);
-	if (fault) {
-		log_err("state: cannot take over descriptor %d: %s (version %u is understood); "
-			"swap off with the daemon that wrote it, then start this one afresh",
-			fd, fault, STATE_VERSION);
-		return -EBADMSG;
-	}
+		fault = header_fault(h, (uint64_t)st.st_size);
+	if (!fault)
+		return 0;
+	log_err("state: cannot take over descriptor %d: %s (version %u is understood); "
+		"swap off with the daemon that wrote it, then start this one afresh",
+		fd, fault, STATE_VERSION);
+	return -EBADMSG;
+}
+
+int state_device(int fd, char ret[static STATE_DEVICE_MAX])
+{
+	struct state_header h;
+	int r = read_header(fd, &h);
+
+	if (r < 0)
+		return r;
+	memcpy(ret, h.device, STATE_DEVICE_MAX);
+	ret[STATE_DEVICE_MAX - 1] = '\0';
+	return 0;
+}
+
+void state_set_device(struct state *s, const char *path)
+{
+	snprintf(s->header->device, sizeof(s->header->device), "%s", path);
+}
+
+int state_attach(struct state **ret, int fd)
+{
+	struct state_header h;
+	struct state *s;
+	int r = read_header(fd, &h);
+
+	if (r < 0)
+		return r;
 	r = map_state(&s, fd, h.total_size);
 	if (r < 0)
 		return r;

@@ -20,11 +20,13 @@
 
 #include <stdint.h>
 
-#define SLOT_SIZE     4096u
-#define SLOTS_MAX     ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
+#define SLOT_SIZE	 4096u
+#define SLOTS_MAX	 ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
 
-#define STATE_MAGIC   0x6574617453505a5aull
-#define STATE_VERSION 2u
+#define STATE_MAGIC	 0x6574617453505a5aull
+#define STATE_VERSION	 2u
+
+#define STATE_DEVICE_MAX 32u /* bytes of a device's path, with its NUL */
 
 struct state_header {
 	uint64_t magic;
@@ -42,7 +44,8 @@ struct state_header {
 	_Atomic uint64_t next_seq; /* the next segment's sequence number */
 	/* Settings that outlive a process, in frames; atomic, any thread. */
 	_Atomic uint32_t limit;
-	_Atomic uint32_t reserve; /* 0: the engine's choice */
+	_Atomic uint32_t reserve;      /* 0: the engine's choice */
+	char device[STATE_DEVICE_MAX]; /* that the slots belong to; empty: none yet */
 };
 
 _Static_assert(offsetof(struct state_header, next_seq) == 72, "part of the state's layout");
@@ -73,6 +76,15 @@ int state_new(struct state **ret, const struct state_geometry *geo);
  * state, another version, or damaged; the log says which.
  */
 int state_attach(struct state **ret, int fd);
+
+/*
+ * The device that the state in @fd belongs to, empty if it never had one; before state_attach().
+ * -EBADMSG as there.
+ */
+int state_device(int fd, char ret[static STATE_DEVICE_MAX]);
+
+/* Once, before anything is written to the device. */
+void state_set_device(struct state *s, const char *path);
 
 /* Unmaps and closes.  The memfd lives on while somebody else holds it. */
 void state_free(struct state *s);
