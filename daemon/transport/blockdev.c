@@ -4,6 +4,7 @@
 #include "common/textfile.h"
 #include "common/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ void blockdev_tune(const char *name)
 		{"queue/rotational", "0"},
 		{"queue/scheduler", "none"},
 		{"queue/read_ahead_kb", "0"},
+		{"queue/wbt_lat_usec", "0"},
 	};
 	char path[96];
 
@@ -23,7 +25,8 @@ void blockdev_tune(const char *name)
 
 		snprintf(path, sizeof(path), "/sys/block/%s/%s", name, settings[i].attribute);
 		r = textfile_write(path, settings[i].value);
-		if (r < 0)
+		/* A kernel without such a setting does not do such a thing. */
+		if (r < 0 && r != -ENOENT)
 			log_warn("cannot set %s to %s: %s", path, settings[i].value, strerror(-r));
 	}
 }

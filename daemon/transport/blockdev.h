@@ -13,6 +13,8 @@
  *	read-ahead 0
  *		swap has its own.  The readers left are probes by udev and libblkid, a few KiB each,
  *		which would pull 128 KiB through the daemon every time
+ *	no writeback throttling
+ *		it makes kswapd wait, for the sake of readers that a queue here does not delay
  *
  * What can't be set is warned about, and the device works all the same.
  */
