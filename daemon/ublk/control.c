@@ -12,7 +12,12 @@
 #include <time.h>
 
 /* A removal that is stuck and one more command are still below half a minute. */
-#define COMMAND_NS	10000000000ull
+#define COMMAND_NS 10000000000ull
+/*
+ * Up to 6.15 the kernel notices a death with all tags of a queue busy by the requests' time-out, 30
+ * s.
+ */
+#define RECOVERY_NS	45000000000ull
 #define AFTER_STUCK_NS	3000000000ull
 #define GONE_NS		2000000000ull /* for the last reference to a deleted device */
 #define GONE_PAUSE_NS	10000000
@@ -106,8 +111,8 @@ static int wait_answer(struct ublk_control *c, uint64_t timeout_ns)
 }
 
 /* @len bytes of the payload go along. */
-static int command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id, size_t len,
-		   uint64_t data)
+static int command_within(struct ublk_control *c, uint64_t timeout_ns, enum ublk_ctrl_nr nr,
+			  uint32_t id, size_t len, uint64_t data)
 {
 	struct ublk_ctrl_cmd cmd = {
 		.dev_id = id,
@@ -125,7 +130,7 @@ static int command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id, si
 	r = io_uring_submit(&c->ring);
 	if (r < 0)
 		return r;
-	r = wait_answer(c, c->stuck ? AFTER_STUCK_NS : COMMAND_NS);
+	r = wait_answer(c, c->stuck ? AFTER_STUCK_NS : timeout_ns);
 	if (r == -ETIMEDOUT) {
 		c->stuck = true;
 		log_err("ublk: the kernel has not answered %s for device %" PRId32
@@ -134,6 +139,12 @@ static int command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id, si
 			command_name(nr), (int32_t)id);
 	}
 	return r;
+}
+
+static int command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id, size_t len,
+		   uint64_t data)
+{
+	return command_within(c, COMMAND_NS, nr, id, len, data);
 }
 
 static int logged(int r, enum ublk_ctrl_nr nr, uint32_t id)
@@ -321,7 +332,7 @@ int ublk_delete(struct ublk_control *c, uint32_t id)
 
 int ublk_start_recovery(struct ublk_control *c, uint32_t id)
 {
-	int r = command(c, UBLK_CTRL_START_USER_RECOVERY, id, 0, 0);
+	int r = command_within(c, RECOVERY_NS, UBLK_CTRL_START_USER_RECOVERY, id, 0, 0);
 
 	return r == -EBUSY ? r : logged(r, UBLK_CTRL_START_USER_RECOVERY, id);
 }

@@ -14,6 +14,7 @@
  * (START_USER_RECOVERY, threads, END_USER_RECOVERY).
  */
 #include "common/log.h"
+#include "common/textfile.h"
 #include "daemon/transport/blockdev.h"
 #include "daemon/ublk/internal.h"
 #include "daemon/ublk/transport_ublk.h"
@@ -30,11 +31,10 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
-#define DEVICE_PREFIX  "/dev/ublkb"
-#define QUEUES_DEFAULT 8u
-#define RAM_PER_QUEUE  (128ull << 20) /* so that a small machine keeps its memory */
-#define NODE_NS	       10000000000ull /* for udev to let go of /dev/ublkcN */
-/* Up to 6.15 the kernel notices a death with all tags busy by the request's time-out, 30 s. */
+#define DEVICE_PREFIX	 "/dev/ublkb"
+#define QUEUES_DEFAULT	 8u
+#define RAM_PER_QUEUE	 (128ull << 20) /* so that a small machine keeps its memory */
+#define NODE_NS		 10000000000ull /* for udev to let go of /dev/ublkcN */
 #define RECOVERY_NS	 45000000000ull
 #define RECOVERY_SAY_NS	 1000000000ull
 #define PAUSE_NS	 2000000
@@ -202,6 +202,25 @@ static int start_threads(struct ublk_transport *t)
 	return 0;
 }
 
+/*
+ * Leaves a tag of each queue unused.  The kernel is told of a server's death by a command that
+ * still waits for a request; when there is none, up to 6.15, it finds out half a minute later, when
+ * requests time out, and everybody waits as long.
+ */
+static void keep_a_tag(struct ublk_transport *t)
+{
+	char path[96], text[16];
+	int r;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests",
+		 t->device + strlen("/dev/"));
+	snprintf(text, sizeof(text), "%u", UBLK_DEPTH - 1);
+	r = textfile_write(path, text);
+	if (r < 0)
+		log_warn("cannot set %s to %s: %s; after a crash, swap may stand still for 30 s",
+			 path, text, strerror(-r));
+}
+
 static int make(struct ublk_transport *t)
 {
 	int r;
@@ -221,6 +240,7 @@ static int make(struct ublk_transport *t)
 	if (r < 0)
 		return r;
 	blockdev_tune(t->device + strlen("/dev/"));
+	keep_a_tag(t);
 	return 0;
 }
 
