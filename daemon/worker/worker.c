@@ -11,6 +11,7 @@
 #include "daemon/worker/control.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/endpoint.h"
+#include "daemon/worker/handover.h"
 #include "daemon/worker/live.h"
 #include "daemon/worker/swap.h"
 #include "daemon/worker/system.h"
@@ -31,6 +32,7 @@ struct worker {
 	const struct config_source *source;
 	int signal_fd;
 	struct device_lock lock;
+	struct handover handover;
 	struct system_grants grants;
 	struct store *store;
 	bool store_polls;
@@ -76,9 +78,25 @@ static void unlock_device(struct worker *w)
 	device_unlock(&w->lock);
 }
 
+static int receive_pages(struct worker *w)
+{
+	return handover_receive(&w->handover);
+}
+
+static void close_pages(struct worker *w)
+{
+	handover_deinit(&w->handover);
+}
+
+/* True if the pages and the device of a worker that died are to be taken over. */
+static bool inherits(const struct worker *w)
+{
+	return *w->handover.device;
+}
+
 static int choose_transport(struct worker *w)
 {
-	return carrier_choose(&w->carrier, w->config, NULL);
+	return carrier_choose(&w->carrier, w->config, inherits(w) ? w->handover.device : NULL);
 }
 
 static int prepare_system(struct worker *w)
@@ -121,9 +139,10 @@ static int open_engine(struct worker *w)
 		.poll = (enum engine_poll)w->config->store_poll, /* same order: see live.c */
 		.nqueues = w->carrier.nqueues,
 		.store = {.fd = -1},
-		.state_fd = -1,
-		.front_fd = -1,
+		.state_fd = w->handover.state_fd,
+		.front_fd = w->handover.front_fd,
 	};
+	int r;
 
 	if (w->store)
 		o.store = (struct engine_store){.fd = w->store->fd,
@@ -131,7 +150,11 @@ static int open_engine(struct worker *w)
 						.data_offset = w->store->data_offset,
 						.dio_align = w->store->dio_align,
 						.polls = w->store_polls};
-	return engine_new(&w->engine, &o);
+	r = engine_new(&w->engine, &o);
+	if (r < 0)
+		return r;
+	w->handover.state_fd = w->handover.front_fd = -1; /* the engine's now */
+	return 0;
 }
 
 static void close_engine(struct worker *w)
@@ -162,7 +185,9 @@ static int open_transport(struct worker *w)
 		.engine = w->engine,
 	};
 
-	if (device_linked(w->config->device_name, former, sizeof(former)))
+	if (inherits(w))
+		o.takeover = w->handover.device;
+	else if (device_linked(w->config->device_name, former, sizeof(former)))
 		o.former = former;
 	return carrier_open(&w->carrier, &w->transport, &o);
 }
@@ -171,6 +196,22 @@ static void close_transport(struct worker *w)
 {
 	w->transport->ops->close(w->transport);
 	w->transport = NULL;
+}
+
+/* From here on the pages outlive this process, if the device does. */
+static int leave_pages(struct worker *w)
+{
+	if (!w->carrier.ops->recovers)
+		return 0;
+	engine_set_device(w->engine, w->carrier.ops->device(w->transport));
+	handover_deposit(w->engine);
+	return 0;
+}
+
+static void withdraw_pages(struct worker *w)
+{
+	if (w->carrier.ops->recovers)
+		handover_withdraw();
 }
 
 static int probe_device(struct worker *w)
@@ -244,10 +285,13 @@ static void stop_endpoint(struct worker *w)
 static int start_swap(struct worker *w)
 {
 	const char *dev = w->carrier.ops->device(w->transport);
+	uint64_t total, used;
 	int r;
 
 	if (!w->config->swap_enable)
 		return 0;
+	if (inherits(w) && swap_usage(dev, &total, &used) == 0)
+		return 0; /* it never went off */
 	r = swap_format(dev, w->config->device_name);
 	if (r < 0)
 		return r;
@@ -262,12 +306,14 @@ static const struct step {
 } steps[] = {
 	{"read signals", open_signals, close_signals},
 	{"lock the device's name", lock_device, unlock_device},
+	{"take over what a former daemon left", receive_pages, close_pages},
 	{"choose a transport", choose_transport, NULL},
 	{"lock memory", prepare_system, NULL},
 	{"open the store", open_store, close_store},
 	{"make the tiers", open_engine, close_engine},
 	{"start the mover", start_mover, stop_mover},
 	{"make the device", open_transport, close_transport},
+	{"leave the pages to a successor", leave_pages, withdraw_pages},
 	{"read from the device", probe_device, NULL},
 	{"link the device", link_device, unlink_device},
 	{"take requests", make_control, free_control},
@@ -291,7 +337,11 @@ static int run_steps(struct worker *w)
 		if (r == 0)
 			continue;
 		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
-		undo_steps(w, i);
+		if (!inherits(w))
+			undo_steps(w, i);
+		else
+			log_err("%s and its pages are left as they are, for another try",
+				w->handover.device);
 		return r;
 	}
 	return 0;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/worker/handover.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define STATE_NAME "zswapd-state"
+#define FRONT_NAME "zswapd-front"
+
+static void take(int *slot, int fd)
+{
+	close_fd(*slot); /* of two of a name, the manager's later one counts */
+	*slot = fd;
+}
+
+int handover_receive(struct handover *h)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+	int r;
+
+	*h = HANDOVER_NULL;
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		if (strcmp(names[i], STATE_NAME) == 0)
+			take(&h->state_fd, fd);
+		else if (strcmp(names[i], FRONT_NAME) == 0)
+			take(&h->front_fd, fd);
+		else
+			close_fd(fd);
+		free(names[i]);
+	}
+	free(names);
+	if (n < 0)
+		log_warn("cannot take what the service manager passed on: %s", strerror(-n));
+	if (h->state_fd < 0 && h->front_fd < 0)
+		return 0;
+	if (h->state_fd >= 0 && h->front_fd >= 0) {
+		r = state_device(h->state_fd, h->device);
+		if (r < 0)
+			return r;
+		if (*h->device && access(h->device, F_OK) == 0)
+			return 0;
+	}
+	log_warn("what a former daemon left with the service manager belongs to no device that is "
+		 "there; it is given up");
+	*h->device = '\0';
+	handover_deinit(h);
+	handover_withdraw();
+	return 0;
+}
+
+void handover_deinit(struct handover *h)
+{
+	h->state_fd = close_fd(h->state_fd);
+	h->front_fd = close_fd(h->front_fd);
+}
+
+static void deposit(const char *state, int fd)
+{
+	int r = sd_pid_notify_with_fds(0, 0, state, &fd, 1);
+
+	if (r < 0)
+		log_warn("cannot leave the state with the service manager: %s; if this daemon is "
+			 "killed, what is swapped is lost",
+			 strerror(-r));
+}
+
+void handover_deposit(const struct engine *e)
+{
+	deposit("FDSTORE=1\nFDNAME=" STATE_NAME, engine_state_fd(e));
+	deposit("FDSTORE=1\nFDNAME=" FRONT_NAME, engine_front_fd(e));
+}
+
+void handover_withdraw(void)
+{
+	sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" STATE_NAME);
+	sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" FRONT_NAME);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From one worker to the next: the memfds that hold the pages, by way of whoever starts both.
+ *
+ * A worker deposits its memfds with its service manager (sd_notify's FDSTORE) once there is a
+ * device they belong to, and takes them back when it leaves in order.  If it dies, the manager
+ * gives them to its successor (LISTEN_FDS and LISTEN_FDNAMES, sd_listen_fds(3)), which takes the
+ * device over with every page.  Without a manager nothing is kept.
+ *
+ * Main thread only.
+ */
+#ifndef ZSWAPD_WORKER_HANDOVER_H
+#define ZSWAPD_WORKER_HANDOVER_H
+
+#include "daemon/engine/engine.h"
+#include "daemon/state/state.h"
+
+#include <stdbool.h>
+
+struct handover {
+	int state_fd; /* of a predecessor, or -1 */
+	int front_fd;
+	char device[STATE_DEVICE_MAX]; /* that they belong to */
+};
+
+#define HANDOVER_NULL ((struct handover){.state_fd = -1, .front_fd = -1})
+
+/*
+ * Takes what the manager passed on; both descriptors, or none.  What is incomplete, or belongs to
+ * no device, is given up with a warning.  -EBADMSG, logged: a state that this version can't read,
+ * whose pages another one still can.
+ */
+int handover_receive(struct handover *h);
+
+/* Closes what has not become the engine's. */
+void handover_deinit(struct handover *h);
+
+void handover_deposit(const struct engine *e);
+void handover_withdraw(void);
+
+#endif
