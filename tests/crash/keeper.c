@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A service manager of one service, for tests: starts a daemon, keeps the descriptors that it
+ * deposits (sd_notify's FDSTORE), and starts it again with them when it is killed.
+ * usage: keeper REPORT COMMAND [ARG]...
+ *
+ *	SIGUSR1		the daemon is killed (SIGKILL) and started again
+ *	SIGTERM		the daemon is asked to end; keeper ends with its status
+ *
+ * A daemon that ends by itself is not started again; keeper ends with its status, 1 for a signal.
+ * It is locked in memory, since what is swapped out stays out while there is no daemon.  What it
+ * keeps is not, so the machine must not be short of memory meanwhile.
+ *
+ * REPORT gets a line each time that the daemon is ready: "ready N MS", N from 0, with the
+ * milliseconds since it was started or, from 1 on, since its predecessor was killed.
+ */
+#include "common/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define KEPT_MAX     16
+#define LISTEN_START 3
+
+static struct {
+	char name[64];
+	int fd;
+} kept[KEPT_MAX];
+static unsigned nkept;
+
+static int notify_fd;
+static char notify_path[64];
+static FILE *report;
+static pid_t daemon_pid;
+static unsigned starts;
+static uint64_t began;
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "keeper: %s: %s\n", what, strerror(errno));
+	if (daemon_pid > 0)
+		kill(daemon_pid, SIGKILL);
+	exit(1);
+}
+
+static void listen_for_notes(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	/* An abstract name, which no file system has to hold. */
+	snprintf(notify_path, sizeof(notify_path), "@zswapd-keeper-%d", getpid());
+	notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(a.sun_path + 1, notify_path + 1, strlen(notify_path) - 1);
+	if (notify_fd < 0 ||
+	    bind(notify_fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(notify_path))) < 0)
+		die("notify socket");
+}
+
+/* In the child: the kept descriptors from LISTEN_START on, and nothing else of ours. */
+static _Noreturn void become(char *const argv[])
+{
+	char names[KEPT_MAX * 65] = "", number[16];
+	sigset_t none;
+
+	for (unsigned i = 0; i < nkept; i++) {
+		/* Out of the way first: the targets may be in use by others of them. */
+		kept[i].fd = fcntl(kept[i].fd, F_DUPFD, LISTEN_START + KEPT_MAX);
+		if (kept[i].fd < 0)
+			die("fcntl");
+	}
+	for (unsigned i = 0; i < nkept; i++) {
+		if (dup2(kept[i].fd, (int)(LISTEN_START + i)) < 0)
+			die("dup2");
+		close(kept[i].fd);
+		strcat(names, i ? ":" : "");
+		strcat(names, kept[i].name);
+	}
+	if (nkept) {
+		snprintf(number, sizeof(number), "%d", getpid());
+		setenv("LISTEN_PID", number, 1);
+		snprintf(number, sizeof(number), "%u", nkept);
+		setenv("LISTEN_FDS", number, 1);
+		setenv("LISTEN_FDNAMES", names, 1);
+	}
+	setenv("NOTIFY_SOCKET", notify_path, 1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(argv[0], argv);
+	die(argv[0]);
+}
+
+static void start(char *const argv[])
+{
+	daemon_pid = fork();
+	if (daemon_pid < 0)
+		die("fork");
+	if (daemon_pid == 0)
+		become(argv);
+}
+
+static bool is_kept(int fd)
+{
+	struct stat a, b;
+
+	for (unsigned i = 0; i < nkept; i++) {
+		if (fstat(fd, &a) == 0 && fstat(kept[i].fd, &b) == 0 && a.st_dev == b.st_dev &&
+		    a.st_ino == b.st_ino)
+			return true;
+	}
+	return false;
+}
+
+static void drop(const char *name)
+{
+	for (unsigned i = 0; i < nkept;) {
+		if (strcmp(kept[i].name, name) != 0) {
+			i++;
+			continue;
+		}
+		close(kept[i].fd);
+		kept[i] = kept[--nkept];
+	}
+}
+
+/* The value of the note's line "KEY=". */
+static bool note_value(const char *note, const char *key, char *ret, size_t size)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = note; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, len) == 0) {
+			snprintf(ret, size, "%.*s", (int)strcspn(line + len, "\n"), line + len);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void take_note(void)
+{
+	char note[1024], value[64] = "", name[64] = "stored";
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {note, sizeof(note) - 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(notify_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct cmsghdr *c;
+	int fd = -1;
+
+	if (n < 0)
+		return;
+	note[n] = '\0';
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	note_value(note, "FDNAME=", name, sizeof(name));
+	if (note_value(note, "FDSTOREREMOVE=", value, sizeof(value))) {
+		drop(name);
+	} else if (note_value(note, "FDSTORE=", value, sizeof(value)) && fd >= 0 &&
+		   nkept < KEPT_MAX && !is_kept(fd)) {
+		snprintf(kept[nkept].name, sizeof(kept[nkept].name), "%s", name);
+		kept[nkept++].fd = fd;
+		fd = -1;
+	}
+	if (note_value(note, "READY=", value, sizeof(value)) && began) {
+		fprintf(report, "ready %u %.1f\n", starts++, (double)(now_ns() - began) / 1e6);
+		fflush(report);
+		began = 0;
+	}
+	close_fd(fd);
+}
+
+/* The daemon has ended: keeper's status. */
+static int ended(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static void replace(char *const argv[])
+{
+	int status;
+
+	began = now_ns();
+	kill(daemon_pid, SIGKILL);
+	if (waitpid(daemon_pid, &status, 0) < 0)
+		die("waitpid");
+	start(argv);
+}
+
+int main(int argc, char *argv[])
+{
+	struct signalfd_siginfo si;
+	sigset_t set;
+	int signal_fd;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: keeper REPORT COMMAND [ARG]...\n");
+		return 2;
+	}
+	report = fopen(argv[1], "we");
+	if (!report)
+		die(argv[1]);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+		die("mlockall");
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (signal_fd < 0)
+		die("signalfd");
+	listen_for_notes();
+	began = now_ns();
+	start(argv + 2);
+	while (true) {
+		struct pollfd fds[] = {{.fd = notify_fd, .events = POLLIN},
+				       {.fd = signal_fd, .events = POLLIN}};
+		int status;
+
+		poll(fds, 2, -1);
+		if (fds[0].revents)
+			take_note();
+		if (!fds[1].revents || read(signal_fd, &si, sizeof(si)) != sizeof(si))
+			continue;
+		if (si.ssi_signo == SIGUSR1)
+			replace(argv + 2);
+		else if (si.ssi_signo == SIGTERM)
+			kill(daemon_pid, SIGTERM);
+		else if (waitpid(daemon_pid, &status, WNOHANG) == daemon_pid)
+			return ended(status);
+	}
+}
