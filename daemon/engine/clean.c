@@ -91,27 +91,35 @@ static uint32_t next_offset(const struct object *o, uint32_t offset, uint32_t us
 	return offset + object_size(o->len);
 }
 
+uint64_t evictor_walk(struct engine *e, uint32_t id, const uint8_t *bytes, uint32_t used,
+		      uint32_t *offset)
+{
+	const struct object *o = (const struct object *)(bytes + *offset);
+	uint64_t word = live_word(e, id, *offset, o->slot);
+
+	/* The word knows the size, too, and was never on the device. */
+	if (word && *offset + index_size(word) <= used)
+		*offset += index_size(word);
+	else
+		*offset = next_offset(o, *offset, used);
+	return word;
+}
+
 static int walk(struct move *m)
 {
-	struct engine *e = m->v->e;
 	uint32_t used = m->from->used;
 	uint32_t offset = 0;
 
 	while (offset + sizeof(struct object) <= used) {
-		const struct object *o = (const struct object *)(m->bytes + offset);
-		uint64_t word = live_word(e, m->id, offset, o->slot);
-		uint32_t next = next_offset(o, offset, used);
+		uint64_t word = evictor_walk(m->v->e, m->id, m->bytes, used, &offset);
+		const struct object *o = (const struct object *)(m->bytes + index_offset(word));
 		int r;
 
-		/* The word knows the size, too, and was never on the device. */
-		if (word && offset + index_size(word) <= used)
-			next = offset + index_size(word);
-		if (word && (!m->only_referenced || word & INDEX_REF)) {
-			r = move_object(m, o->slot, word);
-			if (r < 0)
-				return r;
-		}
-		offset = next;
+		if (!word || (m->only_referenced && !(word & INDEX_REF)))
+			continue;
+		r = move_object(m, o->slot, word);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -231,15 +239,14 @@ static uint32_t count_referenced(struct move *m, bool clear)
 	uint32_t offset = 0, bytes = 0;
 
 	while (offset + sizeof(struct object) <= used) {
-		const struct object *o = (const struct object *)(m->bytes + offset);
-		uint64_t word = live_word(e, m->id, offset, o->slot);
+		uint64_t word = evictor_walk(e, m->id, m->bytes, used, &offset);
+		const struct object *o = (const struct object *)(m->bytes + index_offset(word));
 
-		if (word & INDEX_REF) {
-			bytes += index_size(word);
-			if (clear)
-				index_clear_ref(&e->state->index[o->slot], word);
-		}
-		offset = next_offset(o, offset, used);
+		if (!(word & INDEX_REF))
+			continue;
+		bytes += index_size(word);
+		if (clear)
+			index_clear_ref(&e->state->index[o->slot], word);
 	}
 	return bytes;
 }
@@ -261,12 +268,15 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment)
 #define CLEAN_AGAIN_NS 60000000000ull /* after a read for cleaning has failed */
 
 /* Waits for the one read, while completed writes are handled as they come. */
-static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
+int evictor_read_segment(struct evictor *v, uint32_t segment)
 {
+	struct segment *s = &v->e->state->segments[segment];
+	uint32_t place = segment_where_load(s).place;
+	uint32_t len = (uint32_t)align_up(s->used, SLOT_SIZE);
 	struct ring_answer rd;
 
+	v->staging_seq = 0;
 	ring_answer_init(&rd);
-	counter_add(v->c, CTR_store_clean_read_bytes_total, len);
 	ring_store_read(&v->ring, &rd.op, v->staging, len,
 			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE,
 			v->staging_registered ? (int)v->staging_index : -1);
@@ -276,11 +286,13 @@ static int read_segment(struct evictor *v, uint32_t place, uint32_t len)
 	 */
 	while (!ring_await(&v->ring, &rd, 1000000000ull))
 		;
-	if (rd.res == (int32_t)len)
+	if (rd.res == (int32_t)len) {
+		v->staging_seq = s->seq;
 		return 0;
+	}
 	counter_add(v->c, CTR_store_read_errors_total, 1);
-	log_err("store: read of %u bytes at place %u for cleaning: %s; the segment stays as it is",
-		len, place, rd.res < 0 ? strerror(-rd.res) : "short read");
+	log_err("store: read of a whole segment, %u bytes at place %u: %s; it stays as it is", len,
+		place, rd.res < 0 ? strerror(-rd.res) : "short read");
 	return -EIO;
 }
 
@@ -289,11 +301,11 @@ int evictor_clean_store(struct evictor *v, uint32_t segment)
 	struct segment *s = &v->e->state->segments[segment];
 	struct move m = {
 		.v = v, .id = segment, .from = s, .bytes = v->staging, .to = &v->survivors};
-	uint32_t len = (uint32_t)align_up(s->used, SLOT_SIZE);
 	int r;
 
 	z_assert(segment_state_load(s) == SEGMENT_STORED);
-	r = read_segment(v, segment_where_load(s).place, len);
+	counter_add(v->c, CTR_store_clean_read_bytes_total, align_up(s->used, SLOT_SIZE));
+	r = evictor_read_segment(v, segment);
 	if (r < 0)
 		/* Others can be cleaned meanwhile. */
 		v->clean_again[segment] = now_ns() + CLEAN_AGAIN_NS;

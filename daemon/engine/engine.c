@@ -264,6 +264,7 @@ int engine_new(struct engine **ret, const struct engine_options *o)
 	atomic_init(&e->poll_works, o->store.fd >= 0 && o->store.polls);
 	atomic_init(&e->poll, o->poll);
 	atomic_init(&e->dead_head, DEAD_END);
+	pthread_mutex_init(&e->job_lock, NULL);
 	r = engine_init(e, o);
 	if (r < 0) {
 		/* The descriptors stay the caller's. */
@@ -289,6 +290,7 @@ void engine_free(struct engine *e)
 	free(e->frame_segment);
 	free(e->dead_next);
 	free(e->histograms);
+	pthread_mutex_destroy(&e->job_lock);
 	front_free(e->front);
 	state_free(e->state);
 	free(e);

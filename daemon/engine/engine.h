@@ -6,7 +6,7 @@
  * open segments, and calls the queue's functions; queues share nothing but the state, by atomic
  * words.  One further thread, the mover, drives the evictor (evictor.h).  What is asked or changed
  * while it runs (the limit, jobs, counters, histograms) may be called by any thread at any time,
- * and takes no lock.
+ * and takes no lock that the mover or a data thread takes.
  *
  * A transport hands over all requests that are ready as one batch:
  *
@@ -204,7 +204,10 @@ enum engine_job_kind {
 	ENGINE_JOB_COMPACT,
 	/* Every page is read, from memory or store, and verified.  @amount is not used. */
 	ENGINE_JOB_CHECK,
-	/* What engine_set_memory_limit() causes, if no other job runs.  Can't be started. */
+	/*
+	 * The way down to a limit that was lowered, shown unless a job runs.  Can't be started, and
+	 * goes on though it be cancelled.  -ENOSPC: memory has not become less for ten seconds.
+	 */
 	ENGINE_JOB_SHRINK,
 };
 

@@ -90,6 +90,7 @@ static void release(struct evictor *v)
 	free(v->clean_again);
 	free(v->registered);
 	free(v->places);
+	codec_free(v->codec);
 	free(v);
 }
 
@@ -119,6 +120,8 @@ int evictor_new(struct evictor **ret, struct engine *e)
 			    v->staging == MAP_FAILED
 		    ? -ENOMEM
 		    : init_places(v);
+	if (r == 0)
+		r = codec_new(&v->codec, CODEC_LEVEL_MIN);
 	if (r == 0)
 		r = ring_init(&v->ring, 32, e->store.fd, v->nbuffers ? v->nbuffers + 1 : 0);
 	if (r < 0) {
@@ -381,6 +384,13 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 	(void)flags;
 	v->writing--;
 	w->busy = false;
+	if (w->for_job) {
+		bool failed = res != (int32_t)w->len;
+
+		v->job_writes.under_way--;
+		v->job_writes.failed += failed;
+		v->job_writes.done += !failed;
+	}
 	if (res != (int32_t)w->len) {
 		write_failed(v, w, res);
 		segment_where_set(s, frame, SEGMENT_NONE);
@@ -396,7 +406,7 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 	retire_frame(v, w->segment, frame, w->place);
 }
 
-int evictor_write(struct evictor *v, uint32_t segment)
+static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 {
 	struct engine *e = v->e;
 	struct segment *s = &e->state->segments[segment];
@@ -418,7 +428,9 @@ int evictor_write(struct evictor *v, uint32_t segment)
 				    .place = v->places[--v->nplaces],
 				    .len = (uint32_t)align_up(s->used, SLOT_SIZE),
 				    .sent = now_ns(),
-				    .busy = true};
+				    .busy = true,
+				    .for_job = for_job};
+	v->job_writes.under_way += for_job;
 	atomic_fetch_add_explicit(&e->places_used, 1, memory_order_relaxed);
 	v->writing++;
 	segment_where_set(s, frame, w->place);
@@ -430,6 +442,41 @@ int evictor_write(struct evictor *v, uint32_t segment)
 			 v->registered[frame] ? (int)frame : -1);
 	ring_submit(&v->ring);
 	return 0;
+}
+
+int evictor_write(struct evictor *v, uint32_t segment)
+{
+	return start_write(v, segment, false);
+}
+
+int evictor_job_write(struct evictor *v, uint32_t segment)
+{
+	return start_write(v, segment, true);
+}
+
+void evictor_job_writes_reset(struct evictor *v)
+{
+	z_assert(v->job_writes.under_way == 0);
+	v->job_writes = (struct evictor_job_writes){0};
+}
+
+void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret)
+{
+	*ret = v->job_writes;
+}
+
+uint64_t evictor_seq(const struct evictor *v)
+{
+	return atomic_load_explicit(&v->e->state->header->next_seq, memory_order_relaxed);
+}
+
+bool evictor_seal(struct evictor *v)
+{
+	bool any = v->young.segment != SEGMENT_NONE || v->survivors.segment != SEGMENT_NONE;
+
+	writer_seal(&v->young);
+	writer_seal(&v->survivors);
+	return any;
 }
 
 void evictor_answer(struct evictor *v, uint64_t denied)

@@ -97,6 +97,79 @@ int evictor_clean_memory(struct evictor *v, uint32_t segment);
  */
 int evictor_clean_store(struct evictor *v, uint32_t segment);
 
+/* The job to be done, and how far it is; see engine_job_start(). */
+struct evictor_job {
+	uint32_t id;
+	enum engine_job_kind kind;
+	uint64_t amount;
+	bool cancelled;
+};
+
+/* Store writes of this job, by segments. */
+struct evictor_job_writes {
+	unsigned under_way;
+	uint64_t done;
+	uint64_t failed;
+};
+
+/* False: there is none. */
+bool evictor_job(struct evictor *v, struct evictor_job *ret);
+void evictor_job_total(struct evictor *v, uint64_t total);
+void evictor_job_progress(struct evictor *v, uint64_t done, uint64_t found);
+/* @result: 0, -ECANCELED or why it can't go on. */
+void evictor_job_end(struct evictor *v, int result);
+
+/* evictor_write(), counted below. */
+int evictor_job_write(struct evictor *v, uint32_t segment);
+/* Counts from 0 again; none may be under way. */
+void evictor_job_writes_reset(struct evictor *v);
+void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret);
+
+enum evictor_find {
+	EVICTOR_FIND_NEXT,	    /* in memory, in the order in which segments leave */
+	EVICTOR_FIND_SURVIVOR,	    /* in memory, of what came back from the store */
+	EVICTOR_FIND_SPARSE,	    /* in memory, the least live bytes */
+	EVICTOR_FIND_SPARSE_STORED, /* in the store, the least live bytes */
+};
+
+/*
+ * A sealed or stored segment opened before @before with at most @live_max live bytes; SEGMENT_NONE
+ * as id: there is none.
+ */
+struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before,
+				  uint32_t live_max);
+/* The sum of what evictor_find() would find one after the other. */
+void evictor_sum(struct evictor *v, enum evictor_find what, uint64_t before, uint32_t live_max,
+		 uint32_t *ret_segments, uint64_t *ret_live);
+/* Segments opened from now on are not before this. */
+uint64_t evictor_seq(const struct evictor *v);
+
+/* Seals what the mover itself has open; false if nothing was. */
+bool evictor_seal(struct evictor *v);
+
+/* A check of everything that is held, in slices; see check.c. */
+struct check {
+	/* pages: an estimate of all, verified so far, found damaged */
+	uint64_t total;
+	uint64_t done;
+	uint64_t found;
+	/* the segment at hand */
+	uint32_t segment;
+	uint32_t offset;
+	uint64_t seq; /* 0: none yet */
+	uint64_t seen;
+	uint64_t wrong;
+	/* what the walk over segments leaves to that over slots */
+	uint64_t before;			  /* segments opened since */
+	uint64_t open[2 * ENGINE_QUEUES_MAX + 2]; /* open when their turn came, by seq */
+	unsigned nopen;
+	uint64_t slot;
+};
+
+void evictor_check_begin(struct evictor *v, struct check *ret);
+/* One slice; false if that was the last. */
+bool evictor_check(struct evictor *v, struct check *c);
+
 /* Tells waiting writers to try again; @denied: there is no room for tickets up to this (0: there
  * is). */
 void evictor_answer(struct evictor *v, uint64_t denied);

@@ -14,6 +14,7 @@ struct segment_write {
 	uint32_t len;
 	uint64_t sent; /* CLOCK_MONOTONIC, ns */
 	bool busy;
+	bool for_job;
 };
 
 /* A frame that no record names any more, but that a reader may still have pinned. */
@@ -40,6 +41,7 @@ struct evictor {
 	struct writer survivors; /* objects that came back from the store */
 	struct segment_write writes[EVICTOR_WRITES];
 	unsigned writing;
+	struct evictor_job_writes job_writes;
 	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
 	uint64_t grow_again;	 /* no new frame before that */
 	unsigned freed;		 /* frames, since one was given back to the system */
@@ -54,7 +56,12 @@ struct evictor {
 	uint64_t turns[ENGINE_QUEUES_MAX]; /* when the last suspect was found */
 	uint32_t *places;		   /* stack of free ones */
 	uint32_t nplaces;
-	uint8_t *staging; /* one segment, for cleaning the store */
+	/* one segment, for cleaning and checking the store */
+	uint8_t *staging;
+	uint64_t staging_seq; /* which one is there; 0: none */
+	/* for checking */
+	struct codec *codec;
+	uint8_t page[SLOT_SIZE];
 };
 
 /* Drops what suspects count as live once every turn that was under way has passed. */
@@ -62,6 +69,16 @@ void evictor_reap_suspects(struct evictor *v);
 bool evictor_is_suspect(const struct evictor *v, uint32_t segment);
 /* The segment is freed. */
 void evictor_forget_suspect(struct evictor *v, uint32_t segment);
+
+/*
+ * Looks at the header at *offset of a sealed segment, which is below its end, and moves *offset on.
+ * Returns the index word if the object there is live, else 0.
+ */
+uint64_t evictor_walk(struct engine *e, uint32_t id, const uint8_t *bytes, uint32_t used,
+		      uint32_t *offset);
+
+/* Reads the stored segment into v->staging.  -EIO, logged. */
+int evictor_read_segment(struct evictor *v, uint32_t segment);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

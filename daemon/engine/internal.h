@@ -9,6 +9,7 @@
  *   clean.c    moving objects
  *   survey.c   what the policy decides on
  *   limit.c    the front tier's limit and watermark
+ *   job.c      what the mover is asked to do, and how far it is
  *   engine.c   making, taking over, counting
  */
 #ifndef ZSWAPD_ENGINE_INTERNAL_H
@@ -20,6 +21,8 @@
 #include "daemon/engine/object.h"
 #include "daemon/front/front.h"
 #include "daemon/state/state.h"
+
+#include <pthread.h>
 
 /* Frames that data threads leave to the mover: without them cleaning could not free any. */
 #define FRAMES_KEPT 3u
@@ -92,6 +95,27 @@ struct queue_slot {
 	struct counter_set counters;
 };
 
+/* See job.c for who writes when. */
+struct job {
+	/* by a starter, under the lock */
+	uint32_t id;
+	enum engine_job_kind kind;
+	uint64_t amount;
+	/* atomic */
+	_Atomic bool running, cancel;
+	_Atomic int result;
+	_Atomic uint64_t done, total, found;
+};
+
+/* The way down to a lowered limit; under the lock. */
+struct shrink {
+	uint32_t id;
+	bool running;
+	int result;
+	uint64_t total, left; /* bytes above the limit: then, and when somebody last looked */
+	uint64_t moved;	      /* when that was last seen to change; CLOCK_MONOTONIC, ns */
+};
+
 struct engine {
 	/* set at start */
 	struct state *state;
@@ -125,6 +149,12 @@ struct engine {
 
 	/* the mover's */
 	struct counter_set mover_counters;
+
+	/* never taken by the mover or a data thread */
+	pthread_mutex_t job_lock;
+	uint32_t job_ids;
+	struct shrink shrink;
+	struct job job;
 };
 
 struct store_read;
@@ -181,6 +211,10 @@ uint32_t engine_reserve_frames(const struct engine *e);
 int limit_check(uint64_t limit, unsigned nqueues);
 /* At the start, once there is a state.  Logged. */
 int limit_init(struct engine *e, const struct engine_options *o);
+
+/* job.c */
+/* The limit has been set: there may be something to show. */
+void job_limit_set(struct engine *e);
 
 /* engine.c */
 void engine_kick_mover(struct engine *e);

@@ -135,6 +135,7 @@ int engine_set_memory_limit(struct engine *e, uint64_t bytes)
 			return -ENOSPC;
 	}
 	atomic_store(&e->state->header->limit, (uint32_t)frames);
+	job_limit_set(e);
 	engine_kick_mover(e);
 	return 0;
 }

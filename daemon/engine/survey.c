@@ -113,3 +113,67 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 		ret->waiting |= atomic_load(&e->queues[i].wants_wake);
 	survey_memory(v, ret);
 }
+
+/* Whether the segment is one of those that are looked for. */
+static bool is_found(struct evictor *v, uint32_t id, enum evictor_find what, uint64_t before,
+		     uint32_t live_max)
+{
+	struct segment *s = &v->e->state->segments[id];
+	bool stored = what == EVICTOR_FIND_SPARSE_STORED;
+	uint32_t live;
+
+	/* `seq` and `kind` are an open segment's owner's, until it is sealed. */
+	if (segment_state_load(s) != (stored ? SEGMENT_STORED : SEGMENT_SEALED) ||
+	    s->seq >= before || evictor_is_suspect(v, id))
+		return false;
+	live = segment_live_bytes(s);
+	if (live == 0 || live > live_max)
+		return false;
+	if (what == EVICTOR_FIND_NEXT)
+		return may_leave(v, s);
+	if (what == EVICTOR_FIND_SURVIVOR)
+		return s->kind == SEGMENT_SURVIVOR;
+	return !stored || now_ns() >= v->clean_again[id];
+}
+
+static bool is_better(struct evictor *v, const struct survey_victim *a,
+		      const struct survey_victim *b, enum evictor_find what)
+{
+	struct segment *segments = v->e->state->segments;
+
+	if (b->id == SEGMENT_NONE)
+		return true;
+	return what == EVICTOR_FIND_NEXT || what == EVICTOR_FIND_SURVIVOR
+		       ? leaves_before(&segments[a->id], &segments[b->id])
+		       : a->live < b->live;
+}
+
+struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before,
+				  uint32_t live_max)
+{
+	struct survey_victim best = {.id = SEGMENT_NONE};
+
+	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
+		struct survey_victim w;
+
+		if (!is_found(v, i, what, before, live_max))
+			continue;
+		w = victim(v, i);
+		if (is_better(v, &w, &best, what))
+			best = w;
+	}
+	return best;
+}
+
+void evictor_sum(struct evictor *v, enum evictor_find what, uint64_t before, uint32_t live_max,
+		 uint32_t *ret_segments, uint64_t *ret_live)
+{
+	*ret_segments = 0;
+	*ret_live = 0;
+	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
+		if (!is_found(v, i, what, before, live_max))
+			continue;
+		++*ret_segments;
+		*ret_live += segment_live_bytes(&v->e->state->segments[i]);
+	}
+}

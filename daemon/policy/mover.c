@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/thread.h"
 #include "common/util.h"
+#include "daemon/policy/jobs.h"
 #include "daemon/policy/policy.h"
 #include "daemon/state/segment.h"
 
@@ -103,8 +104,9 @@ bool mover_round(struct evictor *v, bool idle)
 static void *mover_main(void *arg)
 {
 	struct mover *m = arg;
+	uint64_t kicked = 0, due = JOBS_IDLE;
+	struct jobs jobs = {0};
 	struct evictor *v;
-	uint64_t kicked = 0;
 	bool more;
 
 	m->result = evictor_new(&v, m->e);
@@ -117,9 +119,10 @@ static void *mover_main(void *arg)
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
 		uint64_t timeout = more ? 0 : evictor_busy(v) ? RETRY_NS : IDLE_NS;
 
-		if (evictor_wait(v, timeout))
+		if (evictor_wait(v, min_u64(timeout, due)))
 			kicked = now_ns();
 		more = mover_round(v, now_ns() - kicked >= IDLE_NS);
+		due = jobs_step(&jobs, v);
 	}
 	evictor_free(v);
 	return NULL;

@@ -4,7 +4,7 @@
  * frames and never have to make them.
  *
  * It sleeps until a data thread kicks it (free frames below the reserve, a dead segment, a write
- * without room), a store write completes, or a second has passed.
+ * without room), a store write completes, somebody starts a job (jobs.h), or a second has passed.
  */
 #ifndef ZSWAPD_POLICY_MOVER_H
 #define ZSWAPD_POLICY_MOVER_H

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Jobs, a slice at a time: what engine_job_start() asks for, carried out by the mover between two
+ * of its rounds.  A slice is about one segment's work, some milliseconds at most, but for a read of
+ * a segment from a slow store.
+ */
+#ifndef ZSWAPD_POLICY_JOBS_H
+#define ZSWAPD_POLICY_JOBS_H
+
+#include "daemon/engine/evictor.h"
+
+/* The job at hand; all zero at first. */
+struct jobs {
+	uint32_t id;	 /* 0: none */
+	uint64_t before; /* only segments opened before that are touched */
+	bool sealed;	 /* by a writeback: what the mover had open */
+	/* bytes */
+	uint64_t gained; /* by cleaning */
+	uint64_t total;	 /* expected */
+	uint64_t goal;	 /* enough */
+	int failed;
+	unsigned waits;
+	struct check check;
+};
+
+/* When the next slice is due. */
+#define JOBS_IDLE UINT64_MAX /* no job, or it waits for the store, whose answer wakes the mover */
+
+/* One slice.  Returns in how many ns to call again at the latest: 0 is at once. */
+uint64_t jobs_step(struct jobs *j, struct evictor *v);
+
+#endif

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/util.h"
+#include "daemon/engine/evictor_internal.h"
+#include "daemon/policy/jobs.h"
+#include "daemon/policy/mover.h"
+#include "tests/engine/rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define SLOTS 16384u
+#define LIMIT 40u /* MiB */
+
+static struct jobs jobs;
+
+static void write_raw(struct rig *r, uint64_t from, uint64_t to)
+{
+	for (uint64_t slot = from; slot < to; slot++)
+		assert_int_equal(rig_write(r, slot, rig_seed(slot, KIND_RAW)), 0);
+}
+
+/* Of eight, the first @gone. */
+static void thin_out(struct rig *r, uint64_t from, uint64_t to, unsigned gone)
+{
+	for (uint64_t slot = from; slot < to; slot++) {
+		if (slot % 8 < gone)
+			assert_int_equal(rig_discard(r, slot, 1), 0);
+	}
+}
+
+static void expect_raw(struct rig *r, uint64_t from, uint64_t to, unsigned gone)
+{
+	for (uint64_t slot = from; slot < to; slot++)
+		assert_int_equal(rig_read(r, slot, slot % 8 < gone ? 0 : rig_seed(slot, KIND_RAW)),
+				 0);
+}
+
+/* As the mover's thread does, until the job is over. */
+static struct engine_job run(struct rig *r)
+{
+	uint64_t end = now_ns() + 30000000000ull, last = 0;
+	struct engine_job job;
+
+	do {
+		uint64_t due = jobs_step(&jobs, r->v);
+
+		engine_job_status(r->e, &job);
+		assert_true(job.done <= job.total);
+		if (job.running)
+			assert_true(job.done >= last);
+		last = job.done;
+		evictor_wait(r->v, min_u64(due, 1000000));
+		mover_round(r->v, false);
+		assert_true(now_ns() < end);
+	} while (job.running);
+	return job;
+}
+
+static struct engine_job run_job(struct rig *r, enum engine_job_kind kind, uint64_t amount)
+{
+	struct engine_job job;
+
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r->e, kind, amount), 0);
+	assert_int_equal(engine_job_start(r->e, kind, amount), -EBUSY);
+	job = run(r);
+	assert_int_equal(job.kind, kind);
+	if (job.result == 0)
+		assert_int_equal(job.done, job.total);
+	return job;
+}
+
+static void who_may_start_what(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 0);
+	assert_int_equal(job.kind, ENGINE_JOB_NONE);
+	assert_false(job.running);
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_WRITEBACK, 1), -EOPNOTSUPP);
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_NONE, 1), -EINVAL);
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_SHRINK, 1), -EINVAL);
+	engine_job_cancel(r.e); /* nothing to cancel */
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.id, 1);
+	assert_int_equal(job.result, 0);
+	job = run_job(&r, ENGINE_JOB_COMPACT, 0);
+	assert_int_equal(job.id, 2);
+	assert_int_equal(job.result, 0);
+	rig_deinit(&r);
+}
+
+static void writeback_of_some(void **state)
+{
+	struct engine_job job;
+	uint64_t used;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	mover_round(r.v, false);
+	used = rig_counter(&r, CTR_memory_used_bytes);
+	job = run_job(&r, ENGINE_JOB_WRITEBACK, MIB(10));
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.done, MIB(10));
+	assert_int_equal(rig_counter(&r, CTR_store_used_bytes), MIB(10));
+	/* Back with the system, but for what may be kept for a short while. */
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= used - MIB(7));
+	/* The oldest. */
+	for (uint64_t slot = 0; slot < 2000; slot++)
+		assert_int_equal(segment_state_load(&r.e->state->segments[rig_segment(&r, slot)]),
+				 SEGMENT_STORED);
+	expect_raw(&r, 0, 7000, 0);
+	rig_deinit(&r);
+}
+
+static void writeback_of_all(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	thin_out(&r, 0, 3000, 5); /* these are gathered first */
+	job = run_job(&r, ENGINE_JOB_WRITEBACK, ENGINE_JOB_ALL);
+	assert_int_equal(job.result, 0);
+	/* What is left is what the queue has open. */
+	assert_true(rig_counter(&r, CTR_slots_resident) <= 255);
+	assert_true(rig_counter(&r, CTR_segments_cleaned_total) > 0);
+	assert_true(rig_counter(&r, CTR_store_used_bytes) < MIB(24));
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= MIB(11));
+	expect_raw(&r, 0, 3000, 5);
+	expect_raw(&r, 3000, 7000, 0);
+	/* Nothing is left to do. */
+	job = run_job(&r, ENGINE_JOB_WRITEBACK, ENGINE_JOB_ALL);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.total, 0);
+	rig_deinit(&r);
+}
+
+static void writeback_to_a_full_store(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 12);
+	write_raw(&r, 0, 7000);
+	job = run_job(&r, ENGINE_JOB_WRITEBACK, MIB(20));
+	assert_int_equal(job.result, -ENOSPC);
+	assert_int_equal(job.done, MIB(10));
+	assert_int_equal(job.total, MIB(20));
+	expect_raw(&r, 0, 7000, 0);
+	rig_deinit(&r);
+}
+
+static void cancelled(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	thin_out(&r, 0, 7000, 2);
+	for (unsigned i = 0; i < 3; i++) {
+		static const enum engine_job_kind kinds[] = {ENGINE_JOB_WRITEBACK,
+							     ENGINE_JOB_COMPACT, ENGINE_JOB_CHECK};
+
+		jobs = (struct jobs){0};
+		assert_int_equal(engine_job_start(r.e, kinds[i], ENGINE_JOB_ALL), 0);
+		jobs_step(&jobs, r.v);
+		engine_job_cancel(r.e);
+		job = run(&r);
+		assert_int_equal(job.kind, kinds[i]);
+		assert_int_equal(job.result, -ECANCELED);
+	}
+	assert_int_equal(r.v->job_writes.under_way, 0);
+	expect_raw(&r, 0, 7000, 2);
+	/* The next one is not. */
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.result, 0);
+	rig_deinit(&r);
+}
+
+static void compact_in_memory(void **state)
+{
+	uint64_t used, payload;
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	write_raw(&r, 0, 7000);
+	thin_out(&r, 0, 7000, 3);
+	used = rig_counter(&r, CTR_memory_used_bytes);
+	payload = rig_counter(&r, CTR_resident_compressed_bytes);
+	assert_true(used > payload + MIB(12));
+	job = run_job(&r, ENGINE_JOB_COMPACT, 0);
+	assert_int_equal(job.result, 0);
+	assert_in_range(job.done, MIB(9), MIB(11)); /* three eighths of 27 */
+	assert_int_equal(rig_counter(&r, CTR_resident_compressed_bytes), payload);
+	/* Open segments and one and a half times the reserve are what is on top. */
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= payload + MIB(2 + 1 + 9 + 1));
+	expect_raw(&r, 0, 7000, 3);
+	/* Done is done. */
+	job = run_job(&r, ENGINE_JOB_COMPACT, 0);
+	assert_int_equal(job.total, 0);
+	rig_deinit(&r);
+}
+
+static void compact_the_store(void **state)
+{
+	uint64_t before, payload, memory;
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	assert_int_equal(run_job(&r, ENGINE_JOB_WRITEBACK, ENGINE_JOB_ALL).result, 0);
+	thin_out(&r, 0, 7000, 4);
+	before = rig_counter(&r, CTR_store_used_bytes);
+	memory = rig_counter(&r, CTR_memory_used_bytes);
+	assert_true(before >= MIB(26));
+	job = run_job(&r, ENGINE_JOB_COMPACT, 0);
+	assert_int_equal(job.result, 0);
+	payload = rig_counter(&r, CTR_stored_compressed_bytes);
+	assert_true(payload > MIB(12));
+	assert_true(rig_counter(&r, CTR_store_used_bytes) <= payload + MIB(3));
+	/* It has not moved into memory. */
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= memory + MIB(4));
+	assert_true(rig_counter(&r, CTR_slots_resident) < 1000);
+	expect_raw(&r, 0, 7000, 4);
+	rig_deinit(&r);
+}
+
+/* Changes a byte of the slot's object, wherever it lies. */
+static void damage(struct rig *r, uint64_t slot, uint32_t byte)
+{
+	uint64_t word = index_load(&r->e->state->index[slot]);
+	struct segment *s = &r->e->state->segments[index_segment(word)];
+	struct segment_where where = segment_where_load(s);
+	uint32_t at = index_offset(word) + byte;
+	char path[64];
+	uint8_t value;
+	int fd;
+
+	if (where.frame != SEGMENT_NONE) {
+		front_frame(r->e->front, where.frame)[at] ^= 0x55;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r->o.store.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &value, 1, (off_t)where.place * SEGMENT_SIZE + at), 1);
+	value ^= 0x55;
+	assert_int_equal(pwrite(fd, &value, 1, (off_t)where.place * SEGMENT_SIZE + at), 1);
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+}
+
+/* In memory, in the store, in an open segment; in the bytes and in the header. */
+static void check_finds_what_is_wrong(void **state)
+{
+	struct engine_job job;
+	uint64_t pages;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 3000);
+	assert_int_equal(run_job(&r, ENGINE_JOB_WRITEBACK, ENGINE_JOB_ALL).result, 0);
+	write_raw(&r, 3000, 6000);
+	for (uint64_t slot = 6000; slot < 6050; slot++)
+		assert_int_equal(rig_write(&r, slot, rig_seed(slot, KIND_WORDS)), 0);
+	assert_int_equal(rig_write(&r, 7000, rig_seed(7000, KIND_SAME)), 0);
+	pages = rig_counter(&r, CTR_slots_resident) + rig_counter(&r, CTR_slots_stored);
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.found, 0);
+	assert_int_equal(job.done, pages);
+	damage(&r, 100, 40);
+	damage(&r, 200, 4); /* which slot */
+	damage(&r, 300, 8); /* how long */
+	damage(&r, 3100, 40);
+	damage(&r, 3200, 5);
+	damage(&r, 3300, 9);
+	damage(&r, 6001, 40); /* open */
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.found, 7);
+	assert_int_equal(job.done, pages);
+	/* It has changed nothing: what was damaged still is, what is put right is right. */
+	assert_int_equal(rig_read(&r, 100, 0), -EIO);
+	damage(&r, 100, 40);
+	damage(&r, 200, 4);
+	damage(&r, 300, 8);
+	damage(&r, 3100, 40);
+	damage(&r, 3200, 5);
+	damage(&r, 3300, 9);
+	damage(&r, 6001, 40);
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.found, 0);
+	rig_deinit(&r);
+}
+
+/* A word that names a record nobody has. */
+static void check_finds_dangling_words(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	write_raw(&r, 0, 10);
+	index_publish(&r.e->state->index[50], index_make_object(7, 0, 64));
+	index_publish(&r.e->state->index[51], index_make_object(UINT32_MAX, 0, 64));
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.found, 2);
+	index_publish(&r.e->state->index[50], INDEX_EMPTY);
+	index_publish(&r.e->state->index[51], INDEX_EMPTY);
+	rig_deinit(&r);
+}
+
+static void check_of_an_unreadable_store(void **state)
+{
+	struct engine_job job;
+	uint64_t stored;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 3000);
+	assert_int_equal(run_job(&r, ENGINE_JOB_WRITEBACK, MIB(5)).result, 0);
+	stored = rig_counter(&r, CTR_slots_stored);
+	assert_int_equal(ftruncate(r.o.store.fd, 0), 0);
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.found, stored);
+	assert_true(rig_counter(&r, CTR_store_read_errors_total) > 0);
+	rig_discard(&r, 0, SLOTS);
+	rig_deinit(&r);
+}
+
+/* Writes, discards and evictions between the slices: nothing is taken for damage. */
+static void check_beside_everything_else(void **state)
+{
+	struct rng rng = {5};
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, 12, 64);
+	for (uint64_t slot = 0; slot < 6000; slot++)
+		assert_int_equal(rig_write(&r, slot, rig_seed(slot, KIND_WORDS)), 0);
+	for (unsigned again = 0; again < 3; again++) {
+		jobs = (struct jobs){0};
+		assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+		do {
+			jobs_step(&jobs, r.v);
+			for (unsigned i = 0; i < 30; i++) {
+				uint64_t slot = rng_below(&rng, 6000);
+
+				if (i % 5 == 0)
+					assert_int_equal(rig_discard(&r, slot, 1), 0);
+				else
+					assert_int_equal(
+						rig_write(&r, slot, rig_seed(slot, KIND_RAW)), 0);
+			}
+			mover_round(r.v, false);
+			engine_job_status(r.e, &job);
+		} while (job.running);
+		assert_int_equal(job.result, 0);
+		assert_int_equal(job.found, 0);
+		assert_true(job.done > 5000);
+	}
+	rig_deinit(&r);
+}
+
+static void shrink_is_shown(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
+	assert_int_equal(job.id, 1);
+	assert_true(job.running);
+	assert_int_equal(job.done, 0);
+	assert_true(job.total > MIB(15));
+	job = run(&r);
+	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.done, job.total);
+	/* A job of its own takes precedence. */
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.id, 2);
+	/* Raised again before it was reached: nothing more to do. */
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(10)), 0);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(40)), 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
+	assert_false(job.running);
+	assert_int_equal(job.result, 0);
+	/* Cancelled: no longer shown as running, but memory goes on falling. */
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(10)), 0);
+	engine_job_cancel(r.e);
+	engine_job_status(r.e, &job);
+	assert_false(job.running);
+	assert_int_equal(job.result, -ECANCELED);
+	while (mover_round(r.v, false) || evictor_busy(r.v) || r.v->writing)
+		evictor_wait(r.v, 1000000);
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= MIB(10));
+	rig_deinit(&r);
+}
+
+/* By the mover's own thread. */
+static void with_the_mover(void **state)
+{
+	struct timespec nap = {.tv_nsec = 1000000};
+	struct engine_job job;
+	struct mover *mover;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	evictor_free(r.v);
+	r.mover = false;
+	assert_int_equal(mover_start(&mover, r.e), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		static const enum engine_job_kind kinds[] = {ENGINE_JOB_WRITEBACK, ENGINE_JOB_CHECK,
+							     ENGINE_JOB_COMPACT};
+		uint64_t end = now_ns() + 30000000000ull;
+
+		assert_int_equal(engine_job_start(r.e, kinds[i], ENGINE_JOB_ALL), 0);
+		do {
+			nanosleep(&nap, NULL);
+			engine_job_status(r.e, &job);
+			assert_true(now_ns() < end);
+		} while (job.running);
+		assert_int_equal(job.kind, kinds[i]);
+		assert_int_equal(job.result, 0);
+		assert_int_equal(job.found, 0);
+	}
+	expect_raw(&r, 0, 7000, 0);
+	mover_stop(mover);
+	assert_int_equal(evictor_new(&r.v, r.e), 0);
+	rig_deinit(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_may_start_what),
+		cmocka_unit_test(writeback_of_some),
+		cmocka_unit_test(writeback_of_all),
+		cmocka_unit_test(writeback_to_a_full_store),
+		cmocka_unit_test(cancelled),
+		cmocka_unit_test(compact_in_memory),
+		cmocka_unit_test(compact_the_store),
+		cmocka_unit_test(check_finds_what_is_wrong),
+		cmocka_unit_test(check_finds_dangling_words),
+		cmocka_unit_test(check_of_an_unreadable_store),
+		cmocka_unit_test(check_beside_everything_else),
+		cmocka_unit_test(shrink_is_shown),
+		cmocka_unit_test(with_the_mover),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
