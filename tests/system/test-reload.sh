@@ -111,5 +111,14 @@ wait_counter "$n" memory_used_bytes -le $((32 << 20)) 60
 check_counters "$n"
 bounded 120 cmp -n 134217728 "$TEST_DIR/pages" <(dd if="$DEVICE" bs=128K iflag=direct status=none) ||
 	fail "pages were harmed by lowering the limit"
+
+# --- the dashboard asks for what this daemon tells ------------------------------------------------
+
+timeout 10 "$ZSWAPCTL" --device "$n" stats --prometheus >"$TEST_DIR/metrics" || fail "zswapctl stats --prometheus"
+docs=$(dirname "$0")/../../docs
+while read -r metric; do
+	grep -q "^$metric{device=\"$n\"" "$TEST_DIR/metrics" || fail "no metric $metric"
+done < <(grep -hE '"?expr"?:' "$docs/grafana/zswapd.json" "$docs/prometheus/zswapd.rules.yml" |
+	grep -oE 'zswapd_[a-z_]+' | sort -u)
 zswapd_stop "$n"
 test_end
