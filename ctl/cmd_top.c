@@ -78,8 +78,13 @@ static void take_signal(struct top *t)
 {
 	struct signalfd_siginfo si;
 
-	if (read(t->signal_fd, &si, sizeof(si)) != sizeof(si) || si.ssi_signo == SIGWINCH)
+	if (read(t->signal_fd, &si, sizeof(si)) != sizeof(si))
 		return;
+	if (si.ssi_signo == SIGWINCH) {
+		/* What terminals make of their old content when they change is up to them. */
+		top_screen_redraw();
+		return;
+	}
 	t->signal = (int)si.ssi_signo;
 	t->end = true;
 }
