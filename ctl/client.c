@@ -93,22 +93,21 @@ int ctl_client_send(struct ctl_client *c, const struct ctl_request *rq, struct c
 	struct nlmsghdr *nlh;
 	int err;
 
-	memset(r, 0, sizeof(*r));
-	r->cmd = (uint8_t)rq->cmd;
-	r->seq = ++c->seq ? c->seq : ++c->seq; /* 0 is the events' */
 	if (!msg)
 		return -ENOMEM;
+	if (++c->seq == 0)
+		c->seq = 1; /* 0 is the events' */
+	err = ctl_reply_init(r, (uint8_t)rq->cmd, c->seq, rq->device);
 	nlh = nlmsg_put(msg, nl_socket_get_local_port(c->sk), r->seq, NLPROTO_MSG_TYPE,
 			sizeof(*hdr), NLM_F_REQUEST);
 	z_assert(nlh);
 	hdr = nlmsg_data(nlh);
 	*hdr = (struct nlproto_hdr){.cmd = (uint8_t)rq->cmd, .version = NLPROTO_VERSION};
-	err = put_request(msg, rq);
+	if (err == 0)
+		err = put_request(msg, rq);
 	if (err == 0 && sendto(nl_socket_get_fd(c->sk), nlh, nlh->nlmsg_len, MSG_NOSIGNAL,
 			       (struct sockaddr *)&to, sizeof(to)) < 0)
 		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
-	if (err == 0 && rq->device)
-		strcpy(r->want_device, rq->device);
 	nlmsg_free(msg);
 	return err;
 }

@@ -181,6 +181,25 @@ static int take_reply(struct ctl_reply *r, struct nlmsghdr *nlh)
 	return CTL_TAKE_DONE;
 }
 
+int ctl_reply_init(struct ctl_reply *r, uint8_t cmd, uint32_t seq, const char *device)
+{
+	r->cmd = cmd;
+	r->seq = seq;
+	r->want_device[0] = r->device[0] = r->error_text[0] = '\0';
+	r->error = 0;
+	memset(&r->status, 0, sizeof(r->status));
+	r->stats.n = r->stats.unreadable = r->stats.nhistograms = 0;
+	r->options.n = r->options.unreadable = 0;
+	memset(&r->job, 0, sizeof(r->job));
+	r->lines.n = r->lines.unreadable = 0;
+	r->seconds = r->event_seq = (struct ctl_num){0};
+	if (device && strlen(device) >= sizeof(r->want_device))
+		return -EINVAL;
+	if (device)
+		strcpy(r->want_device, device);
+	return 0;
+}
+
 int ctl_reply_take(struct ctl_reply *r, const void *msg, size_t len)
 {
 	struct nlmsghdr *nlh = (struct nlmsghdr *)msg; /* libnl reads only, it lacks the const */

@@ -125,6 +125,13 @@ struct ctl_event {
 };
 
 /*
+ * Makes @r ready for the answer to @cmd.  Nothing is known then; the places of the lists keep what
+ * they had, as they are many and each is filled as a whole.  -EINVAL: @device, which may be NULL or
+ * empty, is longer than a name.
+ */
+int ctl_reply_init(struct ctl_reply *r, uint8_t cmd, uint32_t seq, const char *device);
+
+/*
  * Takes one datagram, aligned to 4 bytes.  Returns an enum ctl_take, or -EPROTO with a reason in
  * .error_text if this is no answer to what was asked.  A message of another sequence number is
  * passed over (MORE): it belongs to a question that was given up.
