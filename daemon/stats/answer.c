@@ -313,6 +313,7 @@ int answer_job_start(const struct request *rq, struct nlattr **attrs)
 		bytes = nla_get_u64(attrs[NLPROTO_A_BYTES]);
 	if (bytes == 0)
 		return refuse(rq, -EINVAL, "0 bytes are nothing to write back");
+	stats_events_before_job(rq);
 	r = rq->s->ops->job_start(rq->s->ctx, kind, bytes, text);
 	if (r < 0)
 		return refuse(rq, r, "%s", text[0] ? text : strerror(-r));

@@ -69,6 +69,7 @@ int answer_change(const struct request *rq, struct nlattr **attrs)
 		copy_text(change.key, sizeof(change.key), attrs[NLPROTO_A_KEY]);
 		copy_text(change.value, sizeof(change.value), attrs[NLPROTO_A_VALUE]);
 	}
+	stats_events_before_job(rq); /* a lower limit is a job */
 	if (!put_in(c, &change))
 		return refuse(rq, -EBUSY, "another change is under way; try again");
 	c->asker = *rq;

@@ -356,6 +356,13 @@ static void look_at_job(const struct out *o)
 	send_event(o, &ev);
 }
 
+void stats_events_before_job(const struct request *rq)
+{
+	struct out o = {rq->s, now_ns(), rq->reply, rq->reply_ctx};
+
+	look_at_job(&o);
+}
+
 /* --- posting --- */
 
 void stats_server_post(struct stats_server *s, enum nlproto_event kind, const char *key,

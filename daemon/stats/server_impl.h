@@ -152,6 +152,8 @@ uint64_t stats_changes_work(struct stats_server *s, uint64_t now, stats_reply_fn
 /* events.c: the same.  @last: now or never, whatever the time. */
 void stats_events_init(struct stats_events *e);
 void stats_events_deinit(struct stats_events *e);
+/* Before another job can begin: one that has ended is told of now, or it would be missed. */
+void stats_events_before_job(const struct request *rq);
 uint64_t stats_events_work(struct stats_server *s, uint64_t now, bool last, stats_reply_fn reply,
 			   void *reply_ctx);
 

@@ -71,11 +71,76 @@ static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
 	return true;
 }
 
+static const struct {
+	enum engine_job_kind engine;
+	enum nlproto_unit unit;
+} job_kinds[] = {
+	[NLPROTO_JOB_NONE] = {ENGINE_JOB_NONE, NLPROTO_UNIT_NONE},
+	[NLPROTO_JOB_WRITEBACK] = {ENGINE_JOB_WRITEBACK, NLPROTO_UNIT_BYTES},
+	[NLPROTO_JOB_COMPACT] = {ENGINE_JOB_COMPACT, NLPROTO_UNIT_BYTES},
+	[NLPROTO_JOB_CHECK] = {ENGINE_JOB_CHECK, NLPROTO_UNIT_PAGES},
+	[NLPROTO_JOB_SHRINK] = {ENGINE_JOB_SHRINK, NLPROTO_UNIT_BYTES},
+};
+
+static void give_job(void *ctx, struct stats_job *ret)
+{
+	struct engine_job j;
+
+	engine_job_status(((struct endpoint *)ctx)->src.engine, &j);
+	if (!j.id)
+		return;
+	ret->id = j.id;
+	for (unsigned kind = 0; kind < ARRAY_SIZE(job_kinds); kind++)
+		if (job_kinds[kind].engine == j.kind)
+			ret->kind = (enum nlproto_job_kind)kind;
+	ret->unit = job_kinds[ret->kind].unit;
+	ret->done = j.done;
+	ret->total = j.total;
+	ret->found = j.found;
+	if (j.running)
+		ret->state = NLPROTO_JOB_STATE_RUNNING;
+	else if (j.result == 0)
+		ret->state = NLPROTO_JOB_STATE_DONE;
+	else if (j.result == -ECANCELED)
+		ret->state = NLPROTO_JOB_STATE_CANCELLED;
+	else
+		ret->state = NLPROTO_JOB_STATE_FAILED;
+	if (ret->state == NLPROTO_JOB_STATE_FAILED)
+		ret->error = -j.result;
+}
+
+static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
+		     char text[static NLPROTO_LINE_MAX])
+{
+	struct endpoint *ep = ctx;
+	struct engine_job now;
+	int r;
+
+	r = engine_job_start(ep->src.engine, job_kinds[kind].engine,
+			     bytes == STATS_JOB_ALL ? ENGINE_JOB_ALL : bytes);
+	if (r == -EOPNOTSUPP) {
+		snprintf(text, NLPROTO_LINE_MAX, "there is no store to write to; set [store] path");
+	} else if (r == -EBUSY) {
+		engine_job_status(ep->src.engine, &now);
+		snprintf(text, NLPROTO_LINE_MAX,
+			 "job %u is under way; wait for it to end, or cancel it", now.id);
+	}
+	return r;
+}
+
+static void cancel_job(void *ctx)
+{
+	engine_job_cancel(((struct endpoint *)ctx)->src.engine);
+}
+
 static const struct stats_server_ops ops = {
 	.counters = give_counters,
 	.status = give_status,
 	.histograms = give_histograms,
 	.option = give_option,
+	.job = give_job,
+	.job_start = start_job,
+	.job_cancel = cancel_job,
 	.changes = true,
 };
 

@@ -217,6 +217,27 @@ static void the_end_of_a_job_is_told(void **state)
 	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 2, 0);
 }
 
+/* Two that end between two looks: the second is started by a request, which tells of the first. */
+static void no_end_of_a_job_is_missed(void **state)
+{
+	struct packet p;
+
+	rig.job = (struct stats_job){
+		.id = 1, .kind = NLPROTO_JOB_CHECK, .state = NLPROTO_JOB_STATE_DONE};
+	packet_init(&p, NLPROTO_CMD_COMPACT);
+	assert_int_equal(rig_ask_as_root(&p), 0);
+	assert_int_equal(rig.n, 2);
+	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 1, 0);
+	rig_parse(rig.msg[1], NLPROTO_CMD_COMPACT);
+	rig.job.id = 2;
+	packet_init(&p, NLPROTO_CMD_RELOAD);
+	assert_int_equal(rig_ask_as_root(&p), 0);
+	assert_int_equal(rig.n, 1);
+	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 2, 0);
+	rig_work(RIG_SECOND / 2);
+	assert_int_equal(rig.n, 0);
+}
+
 static void posted_events_are_sent_at_once(void **state)
 {
 	struct nlattr **a;
@@ -384,6 +405,7 @@ int main(void)
 		T(the_limit_is_told_when_it_is_reached),
 		T(states_are_told),
 		T(the_end_of_a_job_is_told),
+		T(no_end_of_a_job_is_missed),
 		T(posted_events_are_sent_at_once),
 		T(too_many_events_leave_a_gap),
 		T(followers_get_events_for_a_time),
