@@ -71,15 +71,21 @@ enum exit_code cmd_get(struct context *ctx, const struct command *self, int argc
 }
 
 /* Lowering the limit takes time, which the daemon spends in a job. */
-static enum exit_code follow_shrinking(struct context *ctx, bool wait)
+static enum exit_code follow_shrinking(struct context *ctx, bool wait, bool limit)
 {
 	struct ctl_job job;
 
 	if (ask_quietly(ctx, NLPROTO_CMD_JOB, &reply) != 0 || !reply.job.known)
 		return EXIT_OK;
 	job = reply.job;
-	if (job.kind.v != NLPROTO_JOB_SHRINK || job.state.v != NLPROTO_JOB_STATE_RUNNING)
+	if (job.state.v != NLPROTO_JOB_STATE_RUNNING)
 		return EXIT_OK;
+	if (job.kind.v != NLPROTO_JOB_SHRINK) {
+		/* Then the way down, if there is one, is not shown: one job at a time is. */
+		if (limit)
+			printf("another job is under way; pages leave memory beside it\n");
+		return EXIT_OK;
+	}
 	if (wait)
 		return follow_job(ctx, &job);
 	printf("pages leave memory in the background; 'zswapctl job' shows how far it is\n");
@@ -105,7 +111,7 @@ enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc
 		return code;
 	put_lines(&reply.lines);
 	fflush(stdout);
-	return follow_shrinking(ctx, !no_wait);
+	return follow_shrinking(ctx, !no_wait, !strcmp(rq.key, "memory.limit"));
 }
 
 enum exit_code cmd_reload(struct context *ctx, const struct command *self, int argc, char **argv)

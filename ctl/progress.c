@@ -3,6 +3,7 @@
 #include "common/util.h"
 #include "ctl/cell.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,22 +92,40 @@ static void put_done(char buf[static PROGRESS_MAX], const struct ctl_job *j)
 	char name[PROGRESS_NAME_MAX];
 
 	progress_name(name, j);
-	switch (j->kind.known ? j->kind.v : NLPROTO_JOB_NONE) {
+	switch (j->kind.v) {
 	case NLPROTO_JOB_WRITEBACK:
-		snprintf(buf, PROGRESS_MAX, "%s: %s were written to the store", name, n.s);
+	case NLPROTO_JOB_SHRINK:
+		snprintf(buf, PROGRESS_MAX, "%s: %s of memory have become free", name, n.s);
 		break;
 	case NLPROTO_JOB_COMPACT:
-		snprintf(buf, PROGRESS_MAX, "%s: done, %s", name, n.s);
+		snprintf(buf, PROGRESS_MAX, "%s: %s of memory and store have become free", name,
+			 n.s);
 		break;
 	case NLPROTO_JOB_CHECK:
 		snprintf(buf, PROGRESS_MAX, "%s: %s verified, %s damaged", name, n.s,
 			 j->found.known && !j->found.v ? "none" : cell_count(j->found).s);
 		break;
-	case NLPROTO_JOB_SHRINK:
-		snprintf(buf, PROGRESS_MAX, "%s: %s have left memory", name, n.s);
-		break;
 	default:
 		snprintf(buf, PROGRESS_MAX, "%s: done, %s", name, n.s);
+	}
+}
+
+/* What to make of an error, where its number says too little. */
+static const char *reason(const struct ctl_job *j)
+{
+	if (!j->error.known)
+		return "the reason is not known";
+	if (j->error.v != ENOSPC)
+		return strerror((int)j->error.v);
+	switch (j->kind.v) {
+	case NLPROTO_JOB_WRITEBACK:
+		return "the store has no room left; enlarge store.size";
+	case NLPROTO_JOB_COMPACT:
+		return "there is no room to move pages to; raise memory.limit for it";
+	case NLPROTO_JOB_SHRINK:
+		return "memory gets no less; is the store full or failing? See 'zswapctl status'";
+	default:
+		return strerror(ENOSPC);
 	}
 }
 
@@ -128,8 +147,7 @@ void progress_result(char buf[static PROGRESS_MAX], const struct ctl_job *j)
 		break;
 	case NLPROTO_JOB_STATE_FAILED:
 		snprintf(buf, PROGRESS_MAX, "%s: failed after %s: %.120s", name,
-			 amount(j, j->done).s,
-			 j->error.known ? strerror((int)j->error.v) : "the reason is not known");
+			 amount(j, j->done).s, reason(j));
 		break;
 	case NLPROTO_JOB_STATE_CANCELLED:
 		snprintf(buf, PROGRESS_MAX, "%s: cancelled after %s", name, amount(j, j->done).s);

@@ -47,7 +47,7 @@ const struct command commands[] = {
 	{"reload", "", "Reads the configuration files again.", "", cmd_reload},
 	{"writeback", "[--no-wait] [SIZE]", "Writes pages from memory to the store.",
 	 WAIT_OPTION
-	 "\nSIZE is that of compressed pages, such as 64M; without it, all go.\n" WAIT_NOTE,
+	 "\nSIZE is how much memory to free, such as 64M; without it, all that can be.\n" WAIT_NOTE,
 	 cmd_writeback},
 	{"compact", "[--no-wait]", "Empties sparse segments, to free their memory and store.",
 	 WAIT_OPTION WAIT_NOTE, cmd_compact},

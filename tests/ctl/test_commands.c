@@ -275,7 +275,7 @@ static void a_lower_limit_is_waited_for(void **state)
 	NEED_ROOT();
 	assert_int_equal(program_run(false, "set memory.limit 67108864"), 0);
 	assert_string_equal(program_out, "memory.limit: 268435456 -> 67108864\n"
-					 "shrink: 3.0 MiB have left memory\n");
+					 "shrink: 3.0 MiB of memory have become free\n");
 	/* No bar where no terminal is. */
 	assert_string_equal(program_err, "");
 	assert_int_equal(job.state, NLPROTO_JOB_STATE_DONE);
@@ -292,12 +292,12 @@ static void jobs_end_with_their_result(void **state)
 	assert_int_equal(program_run(true, "job"), 0);
 	assert_string_equal(program_out, "no job so far\n");
 	assert_int_equal(program_run(false, "writeback 64M"), 0);
-	assert_string_equal(program_out, "writeback: 3.0 MiB were written to the store\n");
+	assert_string_equal(program_out, "writeback: 3.0 MiB of memory have become free\n");
 	assert_true(job_bytes == MIB(64));
 	assert_int_equal(program_run(false, "writeback"), 0);
 	assert_true(job_bytes == STATS_JOB_ALL);
 	assert_int_equal(program_run(false, "compact"), 0);
-	assert_has(program_out, "compact: done");
+	assert_has(program_out, "compact: 3.0 MiB of memory and store have become free");
 	assert_int_equal(program_run(false, "check"), 0);
 	assert_string_equal(program_out, "check: 3145728 pages verified, none damaged\n");
 	job_found = 2;
@@ -412,7 +412,7 @@ static void events_come_as_they_happen(void **state)
 	pthread_mutex_lock(&lock);
 	begin(NLPROTO_JOB_COMPACT);
 	pthread_mutex_unlock(&lock);
-	wait_for_output("  ctl-test  job_finished      job 1, compact: done");
+	wait_for_output("  ctl-test  job_finished      job 1, compact");
 	stop(NULL);
 	assert_int_equal(program_end(pid), 2);
 	assert_has(program_err, "has ended");

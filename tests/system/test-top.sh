@@ -170,7 +170,8 @@ terminal send-keys -t top q
 check_restored 0
 install -m 0755 "$ZSWAPCTL" "$TEST_DIR/zswapctl"
 chmod 0755 "$TEST_DIR"
-(ZSWAPCTL="setpriv --reuid 65534 --regid 65534 --clear-groups $TEST_DIR/zswapctl" && top)
+type_line "setpriv --reuid 65534 --regid 65534 --clear-groups $TEST_DIR/zswapctl --device $n top"
+shows 'q quit' 10
 shows running 5
 terminal send-keys -t top q
 check_restored 0
