@@ -28,7 +28,7 @@
 	X(stored_compressed_bytes,    GAUGE,   BYTES, "objects only in the store, with headers")                      \
 	X(store_size_bytes,           GAUGE,   BYTES, "segment slots of the store")                                   \
 	X(store_used_bytes,           GAUGE,   BYTES, "segment slots of the store in use")                            \
-	X(pages_read_total,           COUNTER, PAGES, "pages read from the device")                                   \
+	X(pages_read_total,           COUNTER, PAGES, "pages read from the device: the sum of the next four")         \
 	X(pages_read_resident_total,  COUNTER, PAGES, "pages read that were in the front tier")                       \
 	X(pages_read_stored_total,    COUNTER, PAGES, "pages read that were in the store")                            \
 	X(pages_read_same_filled_total, COUNTER, PAGES, "pages read that were same-filled")                           \

@@ -10,11 +10,11 @@
  * itself is searched for words of this segment (slow, and as rare as damage).  An object that fails
  * its check makes its slot LOST, which reads as an I/O error.
  *
- * If even then the record counts something as live, no word refers to it.  Either a data thread has
- * just replaced the word and is about to credit the segment, or two overlapping writes have left a
- * stray (see index_publish()).  The segment becomes a suspect: when every data thread that was in
- * the middle of a turn (queue.c) has ended it, all credits have been given, and what is left are
- * strays, which are dropped.
+ * If even then the record counts something as live, no word refers to it: a data thread has just
+ * replaced the word and is about to credit the segment.  The segment becomes a suspect: when every
+ * data thread that was in the middle of a turn (queue.c) has ended it, all credits have been given.
+ * If anything is left even then, it is nobody's (there is no way known to this), and is dropped, so
+ * that the segment does not stay for ever.
  */
 #include "daemon/engine/evictor_internal.h"
 

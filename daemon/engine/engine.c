@@ -238,7 +238,7 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 			r = recover_index(e);
 		if (r < 0)
 			return r;
-		counter_add(&e->mover_counters, CTR_takeovers_total, 1);
+		atomic_fetch_add(&e->state->header->takeovers, 1);
 	}
 	sort_out_records(e);
 	return 0;
@@ -393,6 +393,12 @@ static void sum_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 	for (unsigned q = 0; q < e->nqueues; q++)
 		v[CTR_requests_in_flight] +=
 			atomic_load_explicit(&e->queues[q].inflight, memory_order_relaxed);
+	/* Added up here, so that it is the sum of its parts at any moment. */
+	v[CTR_pages_read_total] =
+		v[CTR_pages_read_resident_total] + v[CTR_pages_read_stored_total] +
+		v[CTR_pages_read_same_filled_total] + v[CTR_pages_read_empty_total];
+	v[CTR_takeovers_total] =
+		atomic_load_explicit(&e->state->header->takeovers, memory_order_relaxed);
 }
 
 void engine_count_objects(struct engine *e, struct holdings *ret)

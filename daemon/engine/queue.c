@@ -126,9 +126,7 @@ static bool write_page(struct engine_queue *q, uint64_t slot, const void *page)
 		if (!new)
 			return false;
 	}
-	if (index_is_empty(w)) {
-		index_publish(w, new);
-	} else {
+	if (!index_is_empty(w) || !index_claim(w, new)) {
 		turn_begin(q);
 		replaced(q, index_exchange(w, new));
 		turn_end(q);

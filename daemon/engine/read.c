@@ -368,14 +368,11 @@ static void serve_local(struct engine_queue *q)
 void read_batch(struct engine_queue *q, struct engine_request *const *batch, unsigned n)
 {
 	bool overlap = atomic_load_explicit(&q->e->overlap, memory_order_relaxed);
-	uint64_t pages = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		pages += batch[i]->count;
 		for (uint32_t page = 0; page < batch[i]->count; page++)
 			look_up(q, batch[i], page);
 	}
-	counter_add(q->counters, CTR_pages_read_total, pages);
 	if (overlap) {
 		if (q->norder && q->nlocal)
 			counter_add(q->counters, CTR_batches_overlapped_total, 1);

@@ -120,11 +120,19 @@ static inline uint64_t index_reload(index_word *w)
 }
 
 /*
- * Publishes @new over a slot that was seen empty.  release: the object's bytes come first.  A store
- * and no read-modify-write: nothing is removed, so nobody has to be told.  If another thread writes
- * the same slot at the same time (two overlapping writes in flight, which swap never has), one of
- * the two objects is left without a word; cleaning its segment finds and drops it.
+ * Publishes @new in a slot that was seen empty; false if another write to the slot was faster (two
+ * overlapping writes in flight, which swap never has): then there is something to be replaced.
+ * release: the object's bytes come first.  Nothing is removed, so nobody has to be told.
  */
+static inline bool index_claim(index_word *w, uint64_t new)
+{
+	uint64_t empty = INDEX_EMPTY;
+
+	return atomic_compare_exchange_strong_explicit(w, &empty, new, memory_order_release,
+						       memory_order_relaxed);
+}
+
+/* For who has the index to himself: a takeover, a test. */
 static inline void index_publish(index_word *w, uint64_t new)
 {
 	atomic_store_explicit(w, new, memory_order_release);

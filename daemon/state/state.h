@@ -42,9 +42,10 @@ struct state_header {
 	uint64_t total_size;
 	uint64_t checksum;	   /* XXH3 of all above */
 	_Atomic uint64_t next_seq; /* the next segment's sequence number */
-	/* Settings that outlive a process, in frames; atomic, any thread. */
-	_Atomic uint32_t limit;
-	_Atomic uint32_t reserve;      /* 0: the engine's choice */
+	/* What outlives a process; atomic, any thread. */
+	_Atomic uint32_t limit;	       /* of the front tier, in frames */
+	_Atomic uint32_t reserve;      /* frames; 0: the engine's choice */
+	_Atomic uint32_t takeovers;    /* so far */
 	char device[STATE_DEVICE_MAX]; /* that the slots belong to; empty: none yet */
 };
 

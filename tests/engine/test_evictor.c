@@ -405,7 +405,7 @@ static void a_credit_under_way_is_waited_for(void **state)
 	rig_deinit(&r);
 }
 
-/* What two overlapping writes leave behind: an object that is counted and that no word names. */
+/* An object that is counted and that no word names, however it came about. */
 static void a_stray_is_dropped(void **state)
 {
 	struct segment *s;

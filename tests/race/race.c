@@ -10,8 +10,7 @@
  * wrote, or zeroes: never a mixture, never an error.
  *
  * At the end the integrity sweep must find nothing, and a successor of the engine must find every
- * page.  (With SHARED 1 the sweep comes after the takeover: overlapping writes may leave objects
- * that are counted until their segment is cleaned; see index_publish().)
+ * page.
  *
  * To be run under ThreadSanitizer as well.
  */
@@ -373,8 +372,7 @@ int main(int argc, char **argv)
 	mover_stop(mover);
 	log_drain();
 	check_counters();
-	if (!t.shared)
-		expect("the integrity sweep found faults", engine_check(t.e) == 0);
+	expect("the integrity sweep found faults", engine_check(t.e) == 0);
 	take_over(w);
 	engine_free(t.e);
 	close_fd(t.o.store.fd);

@@ -63,7 +63,8 @@ static void replace_needs_the_same_object(void **state)
 	assert_true(index_exchange(&w, INDEX_EMPTY) == b);
 	assert_true(index_is_empty(&w));
 	assert_false(index_replace(&w, a, b));
-	index_publish(&w, a);
+	assert_true(index_claim(&w, a));
+	assert_false(index_claim(&w, b));
 	assert_false(index_is_empty(&w));
 	assert_true(index_reload(&w) == a);
 }
