@@ -15,14 +15,19 @@
 
 #define STORE_FILE     0
 #define TIMER_SLACK_NS 1u
-#define MEAN_WEIGHT    8  /* of the past, against one read */
-#define LATE_WEIGHT    64 /* the same, for late wakings */
+#define MEAN_WEIGHT    8   /* of the past, against one read */
+#define LATE_WEIGHT    256 /* reads in which lateness is forgotten, about */
 
 #define PROBE_BYTES    4096u
 #define PROBE_NS       1000000000u
 #define PROBE_PAUSE_NS 20000
 
 /* --- pace --- */
+
+static uint64_t mean_of(uint64_t past, uint64_t one)
+{
+	return (past * (MEAN_WEIGHT - 1) + one) / MEAN_WEIGHT;
+}
 
 void polled_pace_sent(struct polled_pace *p, uint64_t now, bool alone, bool nap)
 {
@@ -46,8 +51,9 @@ uint64_t polled_pace_sleep(const struct polled_pace *p, uint64_t now)
 void polled_pace_slept(struct polled_pace *p, uint64_t asked, uint64_t took)
 {
 	p->slept = true;
-	if (took > asked && took - asked > p->late_ns)
-		p->late_ns = took - asked;
+	if (took >= asked)
+		/* One that came out of all proportion late must not end the naps for long. */
+		p->late_ns = mean_of(p->late_ns, min_u64(took - asked, p->mean_ns));
 }
 
 void polled_pace_missed(struct polled_pace *p)
@@ -63,11 +69,11 @@ void polled_pace_found(struct polled_pace *p, uint64_t now)
 {
 	uint64_t took = now - p->sent;
 
-	/* Late wakings are remembered longer than they are rare, and tried again some day. */
+	/* Where sleepers are woken late there are no naps to learn from; some day one is tried. */
 	p->late_ns -= p->late_ns / LATE_WEIGHT;
 	if (!p->alone || took >= POLLED_PATIENCE_NS || (p->slept && took > p->mean_ns))
 		return;
-	p->mean_ns = p->mean_ns ? (p->mean_ns * (MEAN_WEIGHT - 1) + took) / MEAN_WEIGHT : took;
+	p->mean_ns = p->mean_ns ? mean_of(p->mean_ns, took) : took;
 }
 
 /* --- the ring --- */

@@ -27,10 +27,10 @@
 
 struct ring_op;
 
-#define POLLED_MAX	   8u	    /* in flight; with more than that, waiting for one is no loss */
-#define POLLED_PATIENCE_NS 2000000u /* from here on it is looked for now and then */
-#define POLLED_REST_NS	   200000u  /* between two such looks */
-#define POLLED_NAP_MIN_NS  4000u    /* a shorter sleep costs what it saves */
+#define POLLED_MAX	   8u /* in flight; with more than that, waiting for one is no loss */
+#define POLLED_PATIENCE_NS 10000000u /* from here on it is looked for now and then */
+#define POLLED_REST_NS	   200000u   /* between two such looks */
+#define POLLED_NAP_MIN_NS  4000u     /* a shorter sleep costs what it saves */
 
 /* Times of now_ns(). */
 struct polled_pace {
