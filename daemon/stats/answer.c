@@ -3,8 +3,8 @@
  * The answers that are read from the ops.
  *
  * Taking a snapshot walks over every segment record, so it is taken at most every SNAPSHOT_NS,
- * however many ask: all the parts of an answer are made from one, and so are answers that follow
- * closely.
+ * however many ask.  All the parts of an answer are made from one, and answers that follow closely
+ * are the same messages to another port.
  */
 #include "daemon/stats/message.h"
 
@@ -127,7 +127,7 @@ struct piece {
 
 struct pieces {
 	unsigned n;
-	struct piece p[PIECES_MAX];
+	struct piece p[PIECES_MAX]; /* some 20 KiB: the stack has 128 */
 };
 
 static struct piece *add_piece(struct pieces *ps, const struct piece *like)
@@ -177,21 +177,52 @@ static bool put_piece(struct nl_msg *msg, unsigned index, const void *from)
 	return true;
 }
 
+/* A stats_reply_fn that keeps what it is given. */
+static int keep_part(void *ctx, const struct nlmsghdr *part)
+{
+	struct stats_answer *a = ctx;
+
+	z_assert(a->n < STATS_PARTS_MAX && part->nlmsg_len <= sizeof(a->part[0]));
+	memcpy(a->part[a->n++].bytes, part, part->nlmsg_len);
+	return 0;
+}
+
+/* Makes the answer from @snap.  -ENOMEM. */
+static int make_answer(struct stats_server *s, const struct stats_snapshot *snap)
+{
+	struct request rq = {
+		.s = s, .cmd = NLPROTO_CMD_STATS, .reply = keep_part, .reply_ctx = &s->answer};
+	struct pieces pieces = {0};
+	int r;
+
+	s->answer.n = 0;
+	s->answer.at = 0;
+	for (unsigned i = 0; s->ops->histograms && i < HISTOGRAM_COUNT; i++)
+		cut_histogram(&pieces, i, &snap->histograms[i]);
+	r = put_list(&rq, NLPROTO_A_COUNTERS, COUNTER_COUNT, put_counter, snap);
+	if (r == 0)
+		r = put_list(&rq, NLPROTO_A_HISTOGRAMS, pieces.n, put_piece, &pieces);
+	if (r == 0)
+		r = put_done(&rq);
+	if (r == 0)
+		s->answer.at = snap->at;
+	return r;
+}
+
 int answer_stats(const struct request *rq, struct nlattr **attrs)
 {
 	const struct stats_snapshot *snap = stats_snapshot(rq->s, now_ns());
-	struct pieces pieces;
-	int r;
+	struct stats_answer *a = &rq->s->answer;
 
-	r = put_list(rq, NLPROTO_A_COUNTERS, COUNTER_COUNT, put_counter, snap);
-	pieces.n = 0;
-	for (unsigned i = 0; r == 0 && rq->s->ops->histograms && i < HISTOGRAM_COUNT; i++)
-		cut_histogram(&pieces, i, &snap->histograms[i]);
-	if (r == 0)
-		r = put_list(rq, NLPROTO_A_HISTOGRAMS, pieces.n, put_piece, &pieces);
-	if (r == 0)
-		return put_done(rq);
-	return r < 0 ? refuse_without_memory(rq) : 0;
+	if (a->at != snap->at && make_answer(rq->s, snap) < 0)
+		return refuse_without_memory(rq);
+	for (unsigned i = 0; i < a->n; i++) {
+		a->part[i].nlh.nlmsg_seq = rq->nlh.nlmsg_seq;
+		a->part[i].nlh.nlmsg_pid = rq->peer.port;
+		if (rq->reply(rq->reply_ctx, &a->part[i].nlh) < 0)
+			break; /* the asker does not read: the rest would be lost as well */
+	}
+	return 0;
 }
 
 /* --- options --- */

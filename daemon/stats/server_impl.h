@@ -43,6 +43,18 @@ struct stats_snapshot {
 	struct histogram histograms[HISTOGRAM_COUNT];
 };
 
+/* The messages of an answer to STATS as it is until the next snapshot. */
+#define STATS_PARTS_MAX 12
+
+struct stats_answer {
+	uint64_t at; /* of the snapshot it was made from */
+	unsigned n;
+	union {
+		struct nlmsghdr nlh;
+		char bytes[NLPROTO_PART_MAX];
+	} part[STATS_PARTS_MAX];
+};
+
 struct stats_changes {
 	int fd; /* eventfd; set at start; readable: a change waits for the owner */
 	pthread_mutex_t lock;
@@ -118,6 +130,7 @@ struct stats_server {
 
 	/* Server's thread. */
 	struct stats_snapshot snapshot;
+	struct stats_answer answer;
 
 	/* Both, each with its own rules. */
 	struct stats_changes changes;

@@ -5,6 +5,7 @@
 #include "daemon/stats/server.h"
 #include "tests/stats/packet.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <linux/netlink.h>
@@ -12,6 +13,7 @@
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,6 +226,83 @@ static void a_slow_reader_holds_up_nobody(void **state)
 	nl_socket_free(sk);
 }
 
+/* The thread of the one server that runs, found by its name; 0 if it can't be. */
+static uint64_t server_cpu_ns(void)
+{
+	unsigned long long ns = 0;
+	char path[300], comm[32];
+	struct dirent *d;
+	DIR *dir = opendir("/proc/self/task");
+	FILE *f;
+
+	while (dir && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%.200s/comm", d->d_name);
+		f = fopen(path, "r");
+		if (!f || !fgets(comm, sizeof(comm), f) || strcmp(comm, "stats\n"))
+			comm[0] = '\0';
+		if (f)
+			fclose(f);
+		if (!comm[0])
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%.200s/schedstat", d->d_name);
+		f = fopen(path, "r");
+		if (f && fscanf(f, "%llu", &ns) != 1)
+			ns = 0;
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return ns;
+}
+
+static struct {
+	_Atomic bool stop;
+	uint32_t port;
+} flood;
+
+static void *flood_main(void *arg)
+{
+	struct nl_sock *sk = client_open(0);
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_STATUS);
+	while (!flood.stop)
+		client_send(sk, flood.port, p.bytes, p.len, MSG_DONTWAIT);
+	nl_socket_free(sk);
+	return NULL;
+}
+
+/* As many requests as there can be: the thread keeps to its share, and others are served. */
+static void a_flood_takes_a_fifth_of_a_cpu(void **state)
+{
+	struct nl_sock *sk = client_open(0);
+	pthread_t threads[2];
+	struct stats_server *s;
+	uint64_t cpu, began;
+	unsigned answered = 0;
+
+	start(&s, "flood");
+	flood.port = stats_server_port(s);
+	flood.stop = false;
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_create(&threads[i], NULL, flood_main, NULL);
+	usleep(100000);
+	began = now_ns();
+	cpu = server_cpu_ns();
+	while (now_ns() - began < 1000000000ull)
+		answered += ask_stats(sk, flood.port) != 0;
+	cpu = server_cpu_ns() - cpu;
+	began = now_ns() - began;
+	flood.stop = true;
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	assert_true(answered >= 1);
+	assert_true(cpu > 0); /* so it was measured */
+	assert_true(cpu < began / 100 * 26);
+	stats_server_free(s);
+	nl_socket_free(sk);
+}
+
 static void hang(void *ctx, uint64_t values[COUNTER_COUNT])
 {
 	sem_t *sem = ctx;
@@ -375,6 +454,7 @@ int main(void)
 		cmocka_unit_test(a_taken_port_is_evaded),
 		cmocka_unit_test(broken_datagrams_over_the_socket),
 		cmocka_unit_test(a_slow_reader_holds_up_nobody),
+		cmocka_unit_test(a_flood_takes_a_fifth_of_a_cpu),
 		cmocka_unit_test(unprivileged_users_may_read),
 		cmocka_unit_test(a_hung_callback_bounds_the_stop),
 		cmocka_unit_test(the_kernel_vouches_for_senders),
