@@ -90,6 +90,8 @@ if ! grep -q 'ready:' "$work/zswapd.log"; then
 fi
 sed 's/^<[0-9]>//; s/^/   /' "$work/zswapd.log"
 
+transport=$("$work/build/ctl/zswapctl" --device "$name" status | awk '$1 == "transport" { print $2 }')
+
 step "running sqlite3 with a third of the memory it needs ($((limit >> 20)) of $((needed >> 20)) MiB)"
 cgroup_new try-limited $limit
 cgroup_patience "$CGROUP"
@@ -123,8 +125,8 @@ wait "$daemon" || die "zswapd ended with an error: $(tail -n 3 "$work/zswapd.log
 
 awk -v in_="$in" -v out="$out" -v r="$resident" -v s="$stored" -v b="$bytes" -v w="$writes" -v back="$back" \
 	-v reads="$(counter store_read_requests_total)" -v wb="$(counter store_write_bytes_total)" \
-	-v free="$free_took" -v took="$took" -v limit="$limit" -v needed="$needed" 'BEGIN {
-	printf "\n  transport           fuse (this version has no other)\n"
+	-v transport="$transport" -v free="$free_took" -v took="$took" -v limit="$limit" -v needed="$needed" 'BEGIN {
+	printf "\n  transport           %s\n", transport
 	printf "  answers             the same as without a limit\n"
 	printf "  memory              %d of the %d MiB it needs\n", limit / 1048576, needed / 1048576
 	printf "  pages swapped       %d out, %d in\n", out, in_
