@@ -2,12 +2,16 @@
 /*
  * Data threads, the mover and a reader of the counters at work on one engine.
  *
- *	race THREADS SECONDS MEMORY_MIB STORE_MIB SHARED
+ *	race THREADS SECONDS MEMORY_MIB STORE_MIB SHARED [MEDDLE]
  *
  * Each thread owns a stripe of slots and remembers what it wrote there: every page is compared.
  * With SHARED 1 there is one more stripe in which all of them write, read and discard at the same
  * time, with overlapping requests in flight.  Whatever is read there must be a page that somebody
  * wrote, or zeroes: never a mixture, never an error.
+ *
+ * With MEDDLE 1 one more thread changes the limit (between what the threads need and three times
+ * MEMORY_MIB), the watermark and the level all the time, and starts and cancels jobs.  No check may
+ * find anything, and with a store memory must come down to the last limit.
  *
  * At the end the integrity sweep must find nothing, and a successor of the engine must find every
  * page.
@@ -45,9 +49,10 @@ static struct {
 	struct engine_options o;
 	struct engine *e;
 	unsigned nthreads;
-	bool shared;
+	bool shared, meddle;
 	_Atomic bool stop;
 	_Atomic uint64_t reads, writes, discards, rejected;
+	unsigned jobs; /* the meddler's */
 } t;
 
 struct worker;
@@ -254,20 +259,114 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* What must be true at any moment. */
+static void check_gauges(const uint64_t v[COUNTER_COUNT])
+{
+	uint64_t most = t.meddle ? t.o.memory_max : v[CTR_memory_limit_bytes];
+
+	if (v[CTR_slots_used] > v[CTR_slots_total] || v[CTR_memory_used_bytes] > most ||
+	    v[CTR_store_used_bytes] > v[CTR_store_size_bytes])
+		FAIL("counters: a part is more than its whole\n");
+	if (v[CTR_slots_resident] + v[CTR_slots_stored] + v[CTR_slots_same_filled] +
+		    v[CTR_slots_lost] !=
+	    v[CTR_slots_used])
+		FAIL("counters: the parts are not the slots in use\n");
+	if (v[CTR_pages_read_resident_total] + v[CTR_pages_read_stored_total] +
+		    v[CTR_pages_read_same_filled_total] + v[CTR_pages_read_empty_total] !=
+	    v[CTR_pages_read_total])
+		FAIL("counters: the parts are not the pages read\n");
+	if (v[CTR_requests_in_flight] > (uint64_t)t.nthreads * REQUESTS)
+		FAIL("counters: more in flight than there can be\n");
+}
+
+static void check_job(const struct engine_job *job)
+{
+	if (job->kind == ENGINE_JOB_CHECK && job->found)
+		FAIL("a check has found %" PRIu64 " damaged pages\n", job->found);
+	if (job->done > job->total)
+		FAIL("a job has done more than there is\n");
+	/* Without a store, or with little memory, there may be nowhere to move pages to. */
+	if (!job->running && job->result && job->result != -ECANCELED && job->result != -ENOSPC)
+		FAIL("a job has failed: %s\n", strerror(-job->result));
+}
+
+static void *meddle(void *arg)
+{
+	uint64_t min = engine_memory_min(t.nthreads);
+	struct rng rng = {77};
+	struct engine_job job;
+
+	(void)arg;
+	while (!atomic_load(&t.stop)) {
+		switch (rng_below(&rng, 8)) {
+		case 0:
+		case 1:
+			engine_set_memory_limit(t.e, min + rng_below(&rng, t.o.memory_max - min));
+			break;
+		case 2:
+			engine_set_memory_limit(t.e, min);
+			break;
+		case 3:
+			engine_set_memory_reserve(t.e, rng_below(&rng, MIB(16)));
+			break;
+		case 4:
+			engine_set_level(t.e, (int)rng_below(&rng, 5));
+			break;
+		case 5:
+			engine_job_cancel(t.e);
+			break;
+		default:
+			if (engine_job_start(t.e, ENGINE_JOB_WRITEBACK + rng_below(&rng, 3),
+					     MIB(rng_below(&rng, 32))) == 0)
+				t.jobs++;
+		}
+		engine_job_status(t.e, &job);
+		check_job(&job);
+		usleep((useconds_t)rng_below(&rng, 20000));
+	}
+	return NULL;
+}
+
+/* After the last request: the job ends, memory comes down, everything is there. */
+static void end_meddling(void)
+{
+	uint64_t v[COUNTER_COUNT], end = now_ns() + 60000000000ull;
+	struct engine_job job;
+
+	engine_job_cancel(t.e);
+	engine_set_memory_limit(t.e, engine_memory_min(t.nthreads));
+	for (bool checked = false; true; usleep(1000)) {
+		if (now_ns() > end)
+			FAIL("jobs and the limit have come to no end\n");
+		engine_job_status(t.e, &job);
+		check_job(&job);
+		engine_counters(t.e, v);
+		if (job.running ||
+		    (t.o.store.fd >= 0 && v[CTR_memory_used_bytes] > v[CTR_memory_limit_bytes]))
+			continue;
+		if (checked)
+			break;
+		checked = engine_job_start(t.e, ENGINE_JOB_CHECK, 0) == 0;
+	}
+	printf("%u jobs; limit %" PRIu64 " MiB, used %" PRIu64 " MiB, checked %" PRIu64 "\n",
+	       t.jobs, v[CTR_memory_limit_bytes] >> 20, v[CTR_memory_used_bytes] >> 20, job.done);
+}
+
 static void *count(void *arg)
 {
-	uint64_t v[COUNTER_COUNT], last = 0;
+	uint64_t before[COUNTER_COUNT] = {0}, v[COUNTER_COUNT];
+	struct histogram h[HISTOGRAM_COUNT];
 
 	(void)arg;
 	while (!atomic_load(&t.stop)) {
 		engine_counters(t.e, v);
-		if (v[CTR_slots_used] > v[CTR_slots_total] ||
-		    v[CTR_memory_used_bytes] > v[CTR_memory_limit_bytes] ||
-		    v[CTR_store_used_bytes] > v[CTR_store_size_bytes])
-			FAIL("counters: a part is more than its whole\n");
-		if (v[CTR_pages_written_total] < last)
-			FAIL("counters: pages_written_total has gone down\n");
-		last = v[CTR_pages_written_total];
+		check_gauges(v);
+		for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+			if (counter_table[i].kind == COUNTER_KIND_COUNTER && v[i] < before[i])
+				FAIL("counters: %s has gone down\n", counter_table[i].name);
+		}
+		memcpy(before, v, sizeof(v));
+		engine_histograms(t.e, h);
 		log_drain();
 		usleep(200);
 	}
@@ -329,19 +428,21 @@ int main(int argc, char **argv)
 	uint64_t seconds, memory, store;
 	struct worker *w;
 	struct mover *mover;
-	pthread_t counter;
+	pthread_t counter, meddler;
 
-	if (argc != 6)
-		FAIL("usage: race THREADS SECONDS MEMORY_MIB STORE_MIB SHARED\n");
+	if (argc != 6 && argc != 7)
+		FAIL("usage: race THREADS SECONDS MEMORY_MIB STORE_MIB SHARED [MEDDLE]\n");
 	t.nthreads = (unsigned)strtoul(argv[1], NULL, 0);
 	seconds = strtoull(argv[2], NULL, 0);
 	memory = strtoull(argv[3], NULL, 0);
 	store = strtoull(argv[4], NULL, 0);
 	t.shared = argv[5][0] == '1';
+	t.meddle = argc == 7 && argv[6][0] == '1';
 	expect("too many threads", t.nthreads > 0 && t.nthreads <= THREADS_MAX);
 	t.o = (struct engine_options){
 		.device_bytes = ((uint64_t)t.nthreads * STRIPE + SHARED_SLOTS) * PAGE_BYTES,
 		.memory_limit = MIB(memory),
+		.memory_max = t.meddle ? 3 * MIB(memory) : 0,
 		.level = 1,
 		.overlap = true,
 		.nqueues = t.nthreads,
@@ -364,11 +465,17 @@ int main(int argc, char **argv)
 		expect("no thread", pthread_create(&w[i].thread, NULL, work, &w[i]) == 0);
 	}
 	expect("no thread", pthread_create(&counter, NULL, count, NULL) == 0);
+	if (t.meddle)
+		expect("no thread", pthread_create(&meddler, NULL, meddle, NULL) == 0);
 	sleep((unsigned)seconds);
 	atomic_store(&t.stop, true);
 	for (unsigned i = 0; i < t.nthreads; i++)
 		pthread_join(w[i].thread, NULL);
 	pthread_join(counter, NULL);
+	if (t.meddle) {
+		pthread_join(meddler, NULL);
+		end_meddling();
+	}
 	mover_stop(mover);
 	log_drain();
 	check_counters();
