@@ -23,7 +23,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +34,7 @@
 #define QUEUES_DEFAULT	 8u
 #define RAM_PER_QUEUE	 (128ull << 20) /* so that a small machine keeps its memory */
 #define NODE_NS		 10000000000ull /* for udev to let go of /dev/ublkcN */
+#define FORSAKEN_NS	 3000000000ull
 #define RECOVERY_NS	 45000000000ull
 #define RECOVERY_SAY_NS	 1000000000ull
 #define PAUSE_NS	 2000000
@@ -90,27 +90,36 @@ static bool made_by_us(const struct ublk_dev_info *info)
 	       (info->flags & UBLK_F_USER_RECOVERY);
 }
 
-static bool server_lives(const struct ublk_dev_info *info)
+/* True once its server is dead; the kernel takes a moment to notice. */
+static bool forsaken(struct ublk_transport *t, uint32_t id)
 {
-	return info->server_pid > 0 && (kill(info->server_pid, 0) == 0 || errno != ESRCH);
+	uint64_t give_up = now_ns() + FORSAKEN_NS;
+	struct ublk_dev_info info;
+
+	while (ublk_info(t->control, id, &info) == 0 && made_by_us(&info)) {
+		if (info.state == UBLK_DEV_QUIESCED)
+			return true;
+		if (now_ns() >= give_up)
+			return false;
+		pause_a_moment();
+	}
+	return false;
 }
 
 /*
  * A device whose server was killed waits for ever, and all that was swapped to it.  Nobody can
  * bring its pages back once a daemon starts under its name without them, so those who wait get an
- * error instead.
+ * error instead.  One that is alive is another daemon's, which was given the same number.
  */
 static void remove_former(struct ublk_transport *t)
 {
-	struct ublk_dev_info info;
 	uint32_t id;
 
-	if (!t->o.former || !device_number(t->o.former, &id) ||
-	    ublk_info(t->control, id, &info) < 0 || !made_by_us(&info) || server_lives(&info))
+	if (!t->o.former || !device_number(t->o.former, &id) || !forsaken(t, id))
 		return;
-	log_warn("ublk: %s was left behind by a daemon that died (pid %" PRId32 "); it is removed, "
-		 "and what was swapped to it is lost",
-		 t->o.former, info.server_pid);
+	log_warn("ublk: %s was left behind by a daemon that died; it is removed, and what was "
+		 "swapped to it is lost",
+		 t->o.former);
 	ublk_stop(t->control, id);
 	ublk_delete(t->control, id);
 }
@@ -255,8 +264,8 @@ static int start_recovery(struct ublk_transport *t)
 		uint64_t waited = now_ns() - start;
 
 		if (waited >= RECOVERY_NS) {
-			log_err("ublk: %s: the kernel still keeps its former server (pid %" PRId32
-				") after %llu s",
+			log_err("ublk: %s: its former server (pid %" PRId32 ") has not gone within "
+				"%llu s; if that process still runs, end it",
 				t->device, t->info.server_pid, RECOVERY_NS / 1000000000u);
 			return -ETIMEDOUT;
 		}
@@ -287,11 +296,6 @@ static int take_over(struct ublk_transport *t)
 		log_err("ublk: %s is not the device that the state was kept for: %s", t->device,
 			strerror(-r));
 		return r;
-	}
-	if (server_lives(&t->info) && t->info.server_pid != getpid()) {
-		log_err("ublk: %s is served by process %" PRId32 "; it must end first", t->device,
-			t->info.server_pid);
-		return -EBUSY;
 	}
 	if (t->info.nr_hw_queues > t->o.nqueues) {
 		log_err("ublk: %s has %u queues; set [device] queues to that", t->device,
