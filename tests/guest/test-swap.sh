@@ -14,11 +14,11 @@ ram=$2
 [ $# -lt 3 ] || echo "$3" >/proc/sys/vm/swappiness
 
 watch_begin zswapd
-zswapd_start swap device.size=$((ram * 3))M memory.limit=$((ram / 6))M store.path=/dev/drive0
+zswapd_start swap device.size=$((ram * 3))M memory.limit=$((ram / 8))M store.path=/dev/drive0
 grep -q "^$(realpath "$DEVICE") " /proc/swaps || fail "$DEVICE is not swap"
 
 status=0
-bounded 450 "$PAGELOAD" --pages /files/corpus.pages --corpus-limit $((ram / 16))M --size $((ram * 2))M \
+bounded 450 "$PAGELOAD" --pages /files/corpus.pages --corpus-limit $((ram / 32))M --size $((ram * 2))M \
 	--verify --same word --threads 2 --mode random,rw --seconds 5 --timeout 440 --progress || status=$?
 [ $status -eq 0 ] || fail "pageload ended with status $status"
 ok "$((ram * 2)) MiB of verified pages in $ram MiB of memory"
