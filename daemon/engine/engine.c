@@ -451,13 +451,19 @@ void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 	v[CTR_slots_total] = e->state->geo.nslots;
 	v[CTR_slots_used] = v[CTR_slots_total] - room;
 	v[CTR_device_bytes] = v[CTR_slots_total] * SLOT_SIZE;
-	v[CTR_memory_limit_bytes] = (uint64_t)engine_limit_frames(e) * SEGMENT_SIZE;
+	/* In this order, so that a limit that is raised meanwhile is not the former one. */
 	v[CTR_memory_used_bytes] = (uint64_t)front_present(e->front) * SEGMENT_SIZE;
+	v[CTR_memory_limit_bytes] = (uint64_t)engine_limit_frames(e) * SEGMENT_SIZE;
 	v[CTR_memory_metadata_bytes] = state_bytes(e->state);
 	v[CTR_store_size_bytes] = (uint64_t)e->state->geo.nplaces * SEGMENT_SIZE;
 	v[CTR_store_used_bytes] =
 		(uint64_t)atomic_load_explicit(&e->places_used, memory_order_relaxed) *
 		SEGMENT_SIZE;
+	/* The walk over the records and these were not of one instant either. */
+	v[CTR_resident_compressed_bytes] =
+		min_u64(v[CTR_resident_compressed_bytes], v[CTR_memory_used_bytes]);
+	v[CTR_stored_compressed_bytes] =
+		min_u64(v[CTR_stored_compressed_bytes], v[CTR_store_used_bytes]);
 }
 
 void engine_histograms(struct engine *e, struct histogram ret[HISTOGRAM_COUNT])

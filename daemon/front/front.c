@@ -102,8 +102,8 @@ void front_free(struct front *f)
 
 static void add_present(struct front *f, int n)
 {
-	/* relaxed: one writer, read for display and for policy. */
-	atomic_store_explicit(&f->present, front_present(f) + (uint32_t)n, memory_order_relaxed);
+	/* One writer; read for display and for policy.  release: see front_present(). */
+	atomic_store_explicit(&f->present, front_present(f) + (uint32_t)n, memory_order_release);
 }
 
 bool front_claim(struct front *f, uint32_t frame)

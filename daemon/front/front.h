@@ -75,7 +75,8 @@ static inline uint8_t *front_frame(const struct front *f, uint32_t frame)
 
 static inline uint32_t front_present(struct front *f)
 {
-	return atomic_load_explicit(&f->present, memory_order_relaxed);
+	/* acquire: who then reads the limit reads the one for which these frames were taken. */
+	return atomic_load_explicit(&f->present, memory_order_acquire);
 }
 
 #endif

@@ -265,7 +265,9 @@ static void check_gauges(const uint64_t v[COUNTER_COUNT])
 	uint64_t most = t.meddle ? t.o.memory_max : v[CTR_memory_limit_bytes];
 
 	if (v[CTR_slots_used] > v[CTR_slots_total] || v[CTR_memory_used_bytes] > most ||
-	    v[CTR_store_used_bytes] > v[CTR_store_size_bytes])
+	    v[CTR_resident_compressed_bytes] > v[CTR_memory_used_bytes] ||
+	    v[CTR_store_used_bytes] > v[CTR_store_size_bytes] ||
+	    v[CTR_stored_compressed_bytes] > v[CTR_store_used_bytes])
 		FAIL("counters: a part is more than its whole\n");
 	if (v[CTR_slots_resident] + v[CTR_slots_stored] + v[CTR_slots_same_filled] +
 		    v[CTR_slots_lost] !=
@@ -359,8 +361,11 @@ static void *count(void *arg)
 
 	(void)arg;
 	while (!atomic_load(&t.stop)) {
-		engine_counters(t.e, v);
-		check_gauges(v);
+		/* Many close together, so that no moment is safe from it. */
+		for (unsigned i = 0; i < 100; i++) {
+			engine_counters(t.e, v);
+			check_gauges(v);
+		}
 		for (unsigned i = 0; i < COUNTER_COUNT; i++) {
 			if (counter_table[i].kind == COUNTER_KIND_COUNTER && v[i] < before[i])
 				FAIL("counters: %s has gone down\n", counter_table[i].name);
