@@ -326,8 +326,8 @@ static void stats_prometheus(void **state)
 
 static void assert_has(const char *text, const char *word)
 {
-	if (!strstr(text, word))
-		fail_msg("'%s' is not in:\n%s", word, text);
+	if (!text || !strstr(text, word))
+		fail_msg("'%s' is not in:\n%s", word, text ? text : "");
 }
 
 static void histograms_text(void **state)
