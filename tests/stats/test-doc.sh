@@ -40,7 +40,7 @@ while IFS='|' read -r number text; do
 	tr -d '\`' <"$doc" | grep "^| $number | $text" >/dev/null || fail "state or health bit $number, '$text', is missing"
 done < <(sed -n '/define NLPROTO_STATES/,/define NLPROTO_JOB_KINDS/s/^\tX([A-Z_]*, *\([0-9]*\), *"\([^":]*\).*/\1|\2/p' "$header")
 while read -r number word; do
-	grep -q "[ |]$number $word[,:|. ]" "$doc" || fail "job kind or state $number, $word, is missing"
+	grep -q "[ |]$number ${word}[,:|. ]" "$doc" || fail "job kind or state $number, $word, is missing"
 done < <(sed -n '/define NLPROTO_JOB_KINDS/,/define NLPROTO_EVENTS/s/^\tX([A-Z_]*, *\([0-9]*\), *"\([a-z]*\)".*/\1 \2/p' "$header")
 
 number()
