@@ -55,6 +55,8 @@ static void give_status(void *ctx, struct stats_status *ret)
 		ret->health |= NLPROTO_HEALTH_OOM_EXPOSED;
 	if (!thread_all_io_flushers())
 		ret->health |= NLPROTO_HEALTH_NO_IO_FLUSHER;
+	if (system_kernel_zswap())
+		ret->health |= NLPROTO_HEALTH_KERNEL_ZSWAP;
 	if (src->config->swap_enable && src->config->swap_discard == CONFIG_DISCARD_OFF)
 		ret->health |= NLPROTO_HEALTH_NO_DISCARD;
 }

@@ -51,13 +51,18 @@ int system_prepare(struct system_grants *ret)
 	return 0;
 }
 
-static void check_kernel_zswap(void)
+bool system_kernel_zswap(void)
 {
 	char text[16];
 
-	if (textfile_read_line("/sys/module/zswap/parameters/enabled", text, sizeof(text)) < 0)
-		return;
-	if (text[0] == 'Y' || text[0] == '1')
+	return textfile_read_line("/sys/module/zswap/parameters/enabled", text, sizeof(text)) ==
+		       0 &&
+	       (text[0] == 'Y' || text[0] == '1');
+}
+
+static void check_kernel_zswap(void)
+{
+	if (system_kernel_zswap())
 		log_warn(
 			"kernel zswap is enabled: it stands in front of this device too, compresses "
 			"first and writes pages decompressed; turn it off with "

@@ -2,7 +2,7 @@
 /*
  * What a process that serves swap asks of the system before it starts.
  *
- * Main thread, before any other thread is started.
+ * Main thread, before any other thread is started, where nothing else is said.
  */
 #ifndef ZSWAPD_WORKER_SYSTEM_H
 #define ZSWAPD_WORKER_SYSTEM_H
@@ -21,6 +21,9 @@ struct system_grants {
  * which swap must not be served.
  */
 int system_prepare(struct system_grants *ret);
+
+/* Whether kernel zswap is enabled.  Any thread but data threads. */
+bool system_kernel_zswap(void);
 
 /* Warns of kernel zswap in front of our device, and of a memory limit on our own cgroup. */
 void system_check(void);
