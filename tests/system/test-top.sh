@@ -44,6 +44,8 @@ shows()
 open_terminal()
 {
 	terminal new-session -d -s top -x "${1%x*}" -y "${1#*x}" "env PS1='ready> ' bash --norc --noprofile"
+	# Else the next one may come while the server is just leaving.
+	terminal set -s exit-empty off
 	terminal set -g status off
 	terminal resize-window -t top -x "${1%x*}" -y "${1#*x}"
 	shows 'ready>' 10
@@ -70,7 +72,8 @@ top()
 # The terminal is the shell's again, in the mode it was in.
 check_restored()
 {
-	wait_for "[ \"\$(terminal display -p -t top '#{alternate_on}')\" = 0 ]" 10 || fail "it does not end"
+	wait_for "[ \"\$(terminal display -p -t top '#{pane_current_command} #{alternate_on}')\" = 'bash 0' ]" 10 ||
+		fail "it does not end"
 	type_line 'echo "ended with $?"'
 	shows "ended with $1" 10
 	[ "$(terminal display -p -t top '#{alternate_on} #{cursor_flag} #{keypad_flag} #{insert_flag}')" = "0 1 0 0" ] ||
