@@ -2,18 +2,23 @@
 /*
  * Random operations on an engine against an array that remembers each slot's page.
  *
- *	model OPS SEED SLOTS MEMORY_MIB STORE_MIB [STORE_FILE]
+ *	model OPS SEED SLOTS MEMORY_MIB STORE_MIB [MAX_MIB]
  *
  * One thread is transport and mover in turn.  Requests of 1 to 16 pages are in flight in batches;
  * none overlaps another.  Memory and store are so small that everything is evicted and cleaned many
  * times over.  Without a store, or with one that is too small, writes may fail for want of room;
  *the slot then keeps its page, which is checked as well.  Every read is compared, every slot is
  *read at the end, the counters must agree, and the integrity sweep must find nothing.
+ *
+ * With MAX_MIB the limit wanders between what is needed and that, the watermark with it, and jobs
+ * are started and cancelled at random.  A check must never find anything, and what a job says it
+ * has done must never be more than there was.
  */
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/evictor.h"
+#include "daemon/policy/jobs.h"
 #include "daemon/policy/mover.h"
 #include "tests/model/pages.h"
 
@@ -46,6 +51,9 @@ static struct {
 	struct flight flights[REQUESTS];
 	uint64_t reads, writes, discards, rejected;
 	bool may_reject;
+	uint64_t max; /* of the limit; 0: it stays */
+	struct jobs jobs;
+	uint64_t limits, refused, ended[ENGINE_JOB_SHRINK + 1], cancelled, out_of_room;
 } t;
 
 #define FAIL(...)                             \
@@ -111,9 +119,65 @@ static bool prepare(struct flight *f)
 	return true;
 }
 
+static void move_limit(void)
+{
+	uint64_t min = engine_memory_min(1), low, high;
+	uint64_t limit = min + rng_below(&t.rng, t.max - min + 1);
+	int r = engine_set_memory_limit(t.e, limit);
+
+	engine_memory_range(t.e, &low, &high);
+	if (r == 0)
+		t.limits++;
+	else if (r == -ENOSPC && align_down(limit, MIB(1)) < low)
+		t.refused++;
+	else
+		FAIL("limit of %" PRIu64 " refused: %s\n", limit, strerror(-r));
+	engine_set_memory_reserve(t.e, rng_below(&t.rng, 4) ? 0 : rng_below(&t.rng, MIB(12)));
+}
+
+static void count_job(const struct engine_job *job)
+{
+	if (job->done > job->total || job->found)
+		FAIL("job %u: %" PRIu64 " of %" PRIu64 " done, %" PRIu64 " found\n", job->kind,
+		     job->done, job->total, job->found);
+	if (job->result == 0)
+		t.ended[job->kind]++;
+	else if (job->result == -ECANCELED)
+		t.cancelled++;
+	else if (job->result == -ENOSPC)
+		t.out_of_room++;
+	else
+		FAIL("job %u: %s\n", job->kind, strerror(-job->result));
+}
+
+/* A slice of the job there is; now and then a new one, or its end. */
+static void work_on_job(void)
+{
+	static uint32_t counted;
+	struct engine_job job;
+
+	jobs_step(&t.jobs, t.v);
+	engine_job_status(t.e, &job);
+	if (!job.running && job.id != counted && job.kind != ENGINE_JOB_NONE) {
+		counted = job.id;
+		count_job(&job);
+	}
+	if (job.running && rng_below(&t.rng, 200) == 0)
+		engine_job_cancel(t.e);
+	if (!job.running && rng_below(&t.rng, 150) == 0)
+		engine_job_start(t.e, ENGINE_JOB_WRITEBACK + rng_below(&t.rng, 3),
+				 rng_below(&t.rng, 4) ? MIB(rng_below(&t.rng, 20))
+						      : ENGINE_JOB_ALL);
+}
+
 static void turn(void)
 {
 	ring_reap(&t.ring);
+	if (t.max) {
+		work_on_job();
+		if (rng_below(&t.rng, 100) == 0)
+			move_limit();
+	}
 	if (rng_below(&t.rng, 4) == 0)
 		mover_round(t.v, rng_below(&t.rng, 64) == 0);
 	engine_poll(t.q);
@@ -201,7 +265,7 @@ static void check_counters(bool store)
 	expect("writes_rejected_total", v[CTR_writes_rejected_total], t.rejected);
 	expect("checksum_failures_total", v[CTR_checksum_failures_total], 0);
 	expect("requests_in_flight", v[CTR_requests_in_flight], 0);
-	if (v[CTR_memory_used_bytes] > v[CTR_memory_limit_bytes])
+	if (v[CTR_memory_used_bytes] > (t.max ? t.max : v[CTR_memory_limit_bytes]))
 		FAIL("more memory used than allowed\n");
 	if (v[CTR_store_used_bytes] > v[CTR_store_size_bytes])
 		FAIL("more of the store used than there is\n");
@@ -217,29 +281,52 @@ static void check_counters(bool store)
 	       v[CTR_batches_overlapped_total]);
 }
 
-static int open_store(const char *path, uint64_t mib)
+/* To the end of what was begun; then memory must be within the limit, if the store has room. */
+static void settle(bool store)
 {
-	char name[] = "/var/tmp/zswapd-model-XXXXXX";
-	int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : mkstemp(name);
-	int direct;
+	uint64_t v[COUNTER_COUNT], give_up = now_ns() + 60000000000ull;
+	struct engine_job job;
 
-	if (fd < 0)
-		FAIL("no store file: %s\n", strerror(errno));
-	if (ftruncate(fd, (off_t)MIB(mib)) < 0 || fallocate(fd, 0, 0, (off_t)MIB(mib)) < 0)
-		FAIL("no room for the store file: %s\n", strerror(errno));
-	direct = open(path ? path : name, O_RDWR | O_DIRECT | O_CLOEXEC);
-	if (direct < 0)
-		FAIL("no direct I/O on the store file: %s\n", strerror(errno));
-	close(fd);
-	unlink(path ? path : name);
-	return direct;
+	if (!t.max)
+		return;
+	do {
+		uint64_t due = jobs_step(&t.jobs, t.v);
+
+		evictor_wait(t.v, min_u64(due, 1000000));
+		mover_round(t.v, false);
+		engine_job_status(t.e, &job);
+		engine_counters(t.e, v);
+		if (now_ns() > give_up)
+			FAIL("job %u or the limit (%" PRIu64 " MiB of %" PRIu64 ") has no end\n",
+			     job.kind, v[CTR_memory_used_bytes] >> 20,
+			     v[CTR_memory_limit_bytes] >> 20);
+	} while (job.running || (store && v[CTR_memory_used_bytes] > v[CTR_memory_limit_bytes]));
+	printf("limit moved %" PRIu64 " times, refused %" PRIu64 "; jobs: %" PRIu64
+	       " writebacks, %" PRIu64 " compactions, %" PRIu64 " checks, %" PRIu64
+	       " cancelled, %" PRIu64 " without room\n",
+	       t.limits, t.refused, t.ended[ENGINE_JOB_WRITEBACK], t.ended[ENGINE_JOB_COMPACT],
+	       t.ended[ENGINE_JOB_CHECK], t.cancelled, t.out_of_room);
+	if (t.limits == 0 || t.cancelled == 0 || t.ended[ENGINE_JOB_CHECK] == 0 ||
+	    t.ended[ENGINE_JOB_COMPACT] == 0 || (store && !t.ended[ENGINE_JOB_WRITEBACK]))
+		FAIL("not every job has been done: the test tests too little\n");
 }
 
-static void setup(uint64_t memory_mib, uint64_t store_mib, const char *path)
+static int open_store(uint64_t mib)
+{
+	const char *dir = getenv("ZSWAPD_TEST_DIR");
+	int fd = open(dir ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fallocate(fd, 0, 0, (off_t)MIB(mib)) < 0)
+		FAIL("no store file: %s\n", strerror(errno));
+	return fd;
+}
+
+static void setup(uint64_t memory_mib, uint64_t store_mib)
 {
 	struct engine_options o = {
 		.device_bytes = t.nslots * PAGE_BYTES,
 		.memory_limit = MIB(memory_mib),
+		.memory_max = t.max,
 		.level = 1,
 		.overlap = t.rng.state % 2 == 0,
 		.nqueues = 1,
@@ -251,7 +338,7 @@ static void setup(uint64_t memory_mib, uint64_t store_mib, const char *path)
 		.ring = &t.ring, .requests = REQUESTS, .request_pages = REQUEST_PAGES};
 
 	if (store_mib)
-		o.store.fd = open_store(path, store_mib);
+		o.store.fd = open_store(store_mib);
 	t.seeds = calloc(t.nslots, sizeof(*t.seeds));
 	t.busy = calloc(t.nslots, sizeof(*t.busy));
 	for (unsigned i = 0; i < REQUESTS; i++)
@@ -281,15 +368,17 @@ int main(int argc, char **argv)
 	uint64_t ops, memory, store;
 
 	if (argc < 6)
-		FAIL("usage: model OPS SEED SLOTS MEMORY_MIB STORE_MIB [STORE_FILE]\n");
+		FAIL("usage: model OPS SEED SLOTS MEMORY_MIB STORE_MIB [MAX_MIB]\n");
 	ops = strtoull(argv[1], NULL, 0);
 	t.rng.state = strtoull(argv[2], NULL, 0);
 	t.nslots = strtoull(argv[3], NULL, 0);
 	memory = strtoull(argv[4], NULL, 0);
 	store = strtoull(argv[5], NULL, 0);
 	t.may_reject = true;
-	setup(memory, store, argc > 6 ? argv[6] : NULL);
+	t.max = argc > 6 ? MIB(strtoull(argv[6], NULL, 0)) : 0;
+	setup(memory, store);
 	run(ops);
+	settle(store > 0);
 	read_all();
 	log_drain();
 	check_counters(store > 0);
