@@ -2,13 +2,16 @@
 /*
  * Kills an engine's process at random moments and takes its state over, again and again.
  *
- *	crash KILLS SEED MEMORY_MIB STORE_MIB
+ *	crash KILLS SEED MEMORY_MIB STORE_MIB [MAX_MIB]
  *
  * The parent holds the memfds and, in memory shared with the child, the model: for each slot what
  * it holds, and what a request in flight is about to make of it.  The child takes the state over,
  * runs random operations with a mover thread beside it, and is killed.  The parent then takes the
  * state over itself and reads every slot, which must hold the page of the last answered request, or
  * that of the one that was in flight; the sweep must find nothing.  Then comes the next child.
+ *
+ * With MAX_MIB the child moves the limit up to that and runs jobs all the time.  The limit that is
+ * found after a takeover must be one that the child had set.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -46,6 +49,9 @@ struct model {
 		_Atomic uint64_t intent; /* what a request in flight writes; NO_INTENT: none */
 	} slots[SLOTS];
 	_Atomic uint64_t answered; /* pages, by all children */
+	/* the limit before and after the change that may be under way */
+	_Atomic uint64_t limit, next_limit;
+	_Atomic uint64_t limits, jobs; /* by all children */
 	_Atomic bool failed;
 };
 
@@ -66,6 +72,7 @@ static struct {
 	struct engine_queue *q;
 	struct ring ring;
 	struct flight flights[REQUESTS];
+	uint64_t max; /* of the limit; 0: it stays */
 	/* the parent's sums */
 	uint64_t kills, in_flight, found_new, written_back, cleaned;
 } t;
@@ -157,6 +164,25 @@ static void close_engine(void)
 	engine_free(t.e);
 }
 
+static void meddle(void)
+{
+	uint64_t min = engine_memory_min(1);
+	uint64_t limit = align_down(min + rng_below(&t.rng, t.max - min + 1), MIB(1));
+
+	if (rng_below(&t.rng, 20) == 0) {
+		atomic_store(&t.model->next_limit, limit);
+		if (engine_set_memory_limit(t.e, limit) == 0) {
+			atomic_store(&t.model->limit, limit);
+			atomic_fetch_add(&t.model->limits, 1);
+		}
+	}
+	if (rng_below(&t.rng, 50) == 0)
+		engine_job_cancel(t.e);
+	if (engine_job_start(t.e, ENGINE_JOB_WRITEBACK + rng_below(&t.rng, 3),
+			     MIB(rng_below(&t.rng, 32))) == 0)
+		atomic_fetch_add(&t.model->jobs, 1);
+}
+
 /* Until it is killed. */
 _Noreturn static void child(void)
 {
@@ -180,6 +206,8 @@ _Noreturn static void child(void)
 			ring_wait(&t.ring, 100000);
 		else
 			ring_reap(&t.ring);
+		if (t.max)
+			meddle();
 		log_drain();
 	}
 }
@@ -256,6 +284,14 @@ static void check_sums(void)
 		FAIL("%" PRIu64 " slots used, must be %" PRIu64 "; %" PRIu64 " lost\n",
 		     v[CTR_slots_used], used, v[CTR_slots_lost]);
 	t.written_back += v[CTR_slots_stored] > 0;
+	if (v[CTR_takeovers_total] != 2 * t.kills)
+		FAIL("%" PRIu64 " takeovers counted, must be %" PRIu64 "\n", v[CTR_takeovers_total],
+		     2 * t.kills);
+	if (v[CTR_memory_limit_bytes] != t.model->limit &&
+	    v[CTR_memory_limit_bytes] != t.model->next_limit)
+		FAIL("the limit is %" PRIu64 " after a takeover, was %" PRIu64 " or %" PRIu64 "\n",
+		     v[CTR_memory_limit_bytes], t.model->limit, t.model->next_limit);
+	t.model->limit = t.model->next_limit = v[CTR_memory_limit_bytes];
 }
 
 static void kill_one(void)
@@ -305,6 +341,7 @@ static void setup(uint64_t memory, uint64_t store)
 	t.o = (struct engine_options){
 		.device_bytes = (uint64_t)SLOTS * PAGE_BYTES,
 		.memory_limit = MIB(memory),
+		.memory_max = t.max,
 		.level = 1,
 		.overlap = true,
 		.nqueues = 1,
@@ -327,17 +364,20 @@ static void setup(uint64_t memory, uint64_t store)
 	t.state_fd = dup(engine_state_fd(t.e));
 	t.front_fd = dup(engine_front_fd(t.e));
 	engine_free(t.e);
+	t.model->limit = t.model->next_limit = t.o.memory_limit;
+	t.o.memory_limit = 0; /* from now on as it was */
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t kills, store;
 
-	if (argc != 5)
-		FAIL("usage: crash KILLS SEED MEMORY_MIB STORE_MIB\n");
+	if (argc != 5 && argc != 6)
+		FAIL("usage: crash KILLS SEED MEMORY_MIB STORE_MIB [MAX_MIB]\n");
 	kills = strtoull(argv[1], NULL, 0);
 	t.rng.state = strtoull(argv[2], NULL, 0) << 40;
 	store = strtoull(argv[4], NULL, 0);
+	t.max = argc == 6 ? MIB(strtoull(argv[5], NULL, 0)) : 0;
 	setup(strtoull(argv[3], NULL, 0), store);
 	log_set_level(LOG_LEVEL_WARN);
 	for (uint64_t i = 0; i < kills; i++)
@@ -348,5 +388,11 @@ int main(int argc, char **argv)
 	       kills, t.model->answered, t.in_flight, t.found_new, t.written_back);
 	if (t.found_new == 0 || t.found_new == t.in_flight || (store && t.written_back == 0))
 		FAIL("no kill came at a moment that tests anything\n");
+	if (!t.max)
+		return 0;
+	printf("limit moved %" PRIu64 " times, %" PRIu64 " jobs started\n", t.model->limits,
+	       t.model->jobs);
+	if (t.model->limits == 0 || t.model->jobs == 0)
+		FAIL("no limit was moved or no job started: the test tests nothing more\n");
 	return 0;
 }
