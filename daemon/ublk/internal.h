@@ -22,11 +22,11 @@
 #define SECTOR_BYTES 512u
 /*
  * A tag has a buffer of its own, locked in memory, for as long as the device lives, so depth and
- * size are chosen together: 8 MiB a queue.  Swap clusters its writes by 32 pages and reads ahead by
- * at most 32; huge pages come in requests as large as there may be.
+ * size are chosen together: 4 MiB a queue.  Swap clusters its writes by 32 pages and reads ahead by
+ * at most 32; only huge pages would come in larger requests, and cost as much to compress.
  */
 #define UBLK_DEPTH    32u
-#define UBLK_IO_MAX   (256u << 10)
+#define UBLK_IO_MAX   (128u << 10)
 #define UBLK_IO_PAGES (UBLK_IO_MAX / SLOT_BYTES)
 /* A discard is carried out at one go: this many take some milliseconds. */
 #define UBLK_DISCARD_MAX (4ull << 30)
