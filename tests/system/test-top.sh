@@ -28,7 +28,7 @@ end_terminal()
 
 screen()
 {
-	terminal capture-pane -p -t top "$@"
+	terminal capture-pane -p -t term "$@"
 }
 
 # shows WORD SECONDS: until the screen has it.
@@ -43,23 +43,23 @@ shows()
 # A shell on a terminal of WIDTHxHEIGHT.
 open_terminal()
 {
-	terminal new-session -d -s top -x "${1%x*}" -y "${1#*x}" "env PS1='ready> ' bash --norc --noprofile"
+	terminal new-session -d -s term -x "${1%x*}" -y "${1#*x}" "env PS1='ready> ' bash --norc --noprofile"
 	# Else the next one may come while the server is just leaving.
 	terminal set -s exit-empty off
 	terminal set -g status off
-	terminal resize-window -t top -x "${1%x*}" -y "${1#*x}"
+	terminal resize-window -t term -x "${1%x*}" -y "${1#*x}"
 	shows 'ready>' 10
 }
 
 close_terminal()
 {
-	terminal kill-session -t top
+	terminal kill-session -t term
 }
 
 type_line()
 {
-	terminal send-keys -t top -l "$1"
-	terminal send-keys -t top Enter
+	terminal send-keys -t term -l "$1"
+	terminal send-keys -t term Enter
 }
 
 # top [ENVIRONMENT]: starts it and waits for its picture.
@@ -72,11 +72,11 @@ top()
 # The terminal is the shell's again, in the mode it was in.
 check_restored()
 {
-	wait_for "[ \"\$(terminal display -p -t top '#{pane_current_command} #{alternate_on}')\" = 'bash 0' ]" 10 ||
+	wait_for "[ \"\$(terminal display -p -t term '#{pane_current_command} #{alternate_on}')\" = 'bash 0' ]" 10 ||
 		fail "it does not end"
 	type_line 'echo "ended with $?"'
 	shows "ended with $1" 10
-	[ "$(terminal display -p -t top '#{alternate_on} #{cursor_flag} #{keypad_flag} #{insert_flag}')" = "0 1 0 0" ] ||
+	[ "$(terminal display -p -t term '#{alternate_on} #{cursor_flag} #{keypad_flag} #{insert_flag}')" = "0 1 0 0" ] ||
 		fail "the terminal's mode is not put back"
 	# Without echo this line would not show.
 	type_line "clear; echo \"mode \$(stty -a | grep -o -- '-\\?echo\\b') \$(stty -a | grep -o -- '-\\?icanon')\""
@@ -125,16 +125,16 @@ check_labels "the beginning"
 
 # It follows the terminal: the last line is the last line of every size.
 for size in 60x20 200x50 80x24; do
-	terminal resize-window -t top -x ${size%x*} -y ${size#*x}
+	terminal resize-window -t term -x ${size%x*} -y ${size#*x}
 	wait_for "screen | tail -n 1 | grep -q 'q quit'" 5 || fail "not drawn anew at $size: $(screen)"
 	[ "$(screen | wc -l)" -eq ${size#*x} ] || fail "not as high as $size"
 	sleep 1
 	check_labels $size
 	keep $size
 done
-terminal resize-window -t top -x 30 -y 6
+terminal resize-window -t term -x 30 -y 6
 shows 'too small' 5
-terminal resize-window -t top -x 80 -y 24
+terminal resize-window -t term -x 80 -y 24
 shows 'reads from' 5
 
 # The daemon ends and comes back.
@@ -147,13 +147,13 @@ zswapd_start "$n" "${settings[@]}"
 wait_for '! screen | grep -q "NO ANSWER"' 10 || fail "the daemon that came back is not seen: $(screen)"
 
 # Three ways to end it, and each leaves the terminal as it was.
-terminal send-keys -t top q
+terminal send-keys -t term q
 check_restored 0
 top
-terminal send-keys -t top C-c
+terminal send-keys -t term C-c
 check_restored 130
 top
-pid=$(terminal display -p -t top '#{pane_pid}')
+pid=$(terminal display -p -t term '#{pane_pid}')
 kill -TERM "$(pgrep -P "$pid" zswapctl)"
 check_restored 143
 close_terminal
@@ -165,18 +165,18 @@ shows '[#' 5
 ! screen | LC_ALL=C grep -q '[^ -~]' || fail "more than ASCII in the locale C"
 ! screen -e | grep -q $'\e\[[0-9;]*3[0-7]' || fail "colour in spite of NO_COLOR"
 keep ascii
-terminal send-keys -t top q
+terminal send-keys -t term q
 check_restored 0
 top TERM=vt100
 ! screen -e | grep -q $'\e\[[0-9;]*3[0-7]' || fail "colour on a terminal that has none"
-terminal send-keys -t top q
+terminal send-keys -t term q
 check_restored 0
 install -m 0755 "$ZSWAPCTL" "$TEST_DIR/zswapctl"
 chmod 0755 "$TEST_DIR"
 type_line "setpriv --reuid 65534 --regid 65534 --clear-groups $TEST_DIR/zswapctl --device $n top"
 shows 'q quit' 10
 shows running 5
-terminal send-keys -t top q
+terminal send-keys -t term q
 check_restored 0
 
 # Where it cannot draw it says so.
@@ -192,7 +192,7 @@ zswapd_stop "$n"
 open_terminal 80x24
 type_line "$ZSWAPCTL --device $n top"
 shows "waiting for zswapd ($n)" 10
-terminal send-keys -t top q
+terminal send-keys -t term q
 check_restored 0
 
 test_end
