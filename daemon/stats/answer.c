@@ -13,10 +13,9 @@
 
 #define SNAPSHOT_NS (10ull * 1000000)
 
-/* Buckets in a piece of a histogram: few enough that two pieces fill a message well. */
-#define PIECE_BUCKETS 48u
-#define PIECES_MAX    ((HISTOGRAM_BUCKETS / PIECE_BUCKETS + 1) * HISTOGRAM_COUNT)
+#define PIECES_MAX  ((HISTOGRAM_BUCKETS / STATS_PIECE_BUCKETS + 1) * HISTOGRAM_COUNT)
 
+_Static_assert(2 * (STATS_PIECE_BUCKETS * 24 + 128) < NLPROTO_PART_MAX - 256, "two pieces fit");
 _Static_assert(sizeof(struct stats_status) + 512 < NLPROTO_PART_MAX, "STATUS is one message");
 _Static_assert(sizeof(struct stats_option) + 512 + STATS_REPORT_MAX / 4 < NLPROTO_PART_MAX,
 	       "an option and a line about it are one message");
@@ -122,7 +121,7 @@ struct piece {
 	unsigned n;
 	uint64_t count; /* of the whole histogram */
 	uint64_t sum;
-	struct nlproto_bucket buckets[PIECE_BUCKETS];
+	struct nlproto_bucket buckets[STATS_PIECE_BUCKETS];
 };
 
 struct pieces {
@@ -150,7 +149,7 @@ static void cut_histogram(struct pieces *ps, unsigned id, const struct histogram
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		if (!h->buckets[i])
 			continue;
-		if (p->n == PIECE_BUCKETS)
+		if (p->n == STATS_PIECE_BUCKETS)
 			p = add_piece(ps, &head);
 		p->buckets[p->n++] = (struct nlproto_bucket){histogram_lower(i), histogram_upper(i),
 							     h->buckets[i]};

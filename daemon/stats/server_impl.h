@@ -43,8 +43,19 @@ struct stats_snapshot {
 	struct histogram histograms[HISTOGRAM_COUNT];
 };
 
-/* The messages of an answer to STATS as it is until the next snapshot. */
-#define STATS_PARTS_MAX 12
+/*
+ * The messages of an answer to STATS as it is until the next snapshot.  A list fills each of its
+ * messages but the last by more than half; names and bookkeeping take at most 128 bytes.
+ */
+#define STATS_LIST_PARTS(bytes) (2 * (bytes) / (NLPROTO_PART_MAX - 256) + 1)
+#define STATS_PARTS_MAX                                                                   \
+	(STATS_LIST_PARTS(COUNTER_COUNT * 128) +                                          \
+	 STATS_LIST_PARTS(HISTOGRAM_COUNT *                                               \
+			  (HISTOGRAM_BUCKETS * (24 + 128 / STATS_PIECE_BUCKETS) + 128)) + \
+	 1)
+
+/* Buckets in a piece of a histogram: few enough that two pieces fill a message well. */
+#define STATS_PIECE_BUCKETS 48u
 
 struct stats_answer {
 	uint64_t at; /* of the snapshot it was made from */
