@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A data thread allocates nothing after start: not for reads from memory and store, writes that
- * wait for room or are refused, discards, changes of the level, or damage.
+ * wait for room or are refused, discards, changes of the level, or damage; nor when the limit moves
+ * and jobs run, which are asked for here as another thread would.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -62,6 +63,9 @@ static void churn(uint32_t store_mib)
 	struct rig r;
 
 	rig_init(&r, SLOTS, 9, store_mib);
+	rig_close(&r, NULL);
+	r.o.memory_max = MIB(20);
+	rig_open(&r);
 	evictor_free(r.v);
 	r.v = NULL;
 	r.mover = false;
@@ -72,6 +76,10 @@ static void churn(uint32_t store_mib)
 	before = allocs_of_thread();
 	for (unsigned i = 0; i < 400; i++) {
 		engine_set_level(r.e, (int)(i % 10) - 5);
+		if (i > 200 && i % 20 == 0)
+			engine_set_memory_limit(r.e, MIB(9 + i % 11));
+		if (i > 200 && i % 7 == 0)
+			engine_job_start(r.e, ENGINE_JOB_WRITEBACK + i % 3, MIB(4));
 		take_off(&r, &rng, f, 1 + i % RIG_REQUESTS);
 	}
 	assert_int_equal(allocs_of_thread(), before);

@@ -319,6 +319,33 @@ static void taken_over(void **state)
 	rig_deinit(&r);
 }
 
+/* What a dying process may have left in the header is not believed blindly. */
+static void nonsense_taken_over(void **state)
+{
+	static const uint32_t some[] = {0, 1, 8, 9, 64, 65, UINT32_MAX / 2, UINT32_MAX};
+	struct rig r;
+
+	start(&r, 0);
+	assert_int_equal(fill(&r, 0, 1000), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(some) * ARRAY_SIZE(some); i++) {
+		uint32_t limit = some[i % ARRAY_SIZE(some)];
+		uint32_t reserve = some[i / ARRAY_SIZE(some)];
+		uint64_t now;
+
+		atomic_store(&r.e->state->header->limit, limit);
+		atomic_store(&r.e->state->header->reserve, reserve);
+		/* The rig's mover has nothing to do until the next engine. */
+		reopen(&r, 0, 0);
+		now = rig_counter(&r, CTR_memory_limit_bytes);
+		assert_in_range(now, MIB(9), MIB(64));
+		if (limit >= 9 && limit <= 64)
+			assert_int_equal(now, limit * MIB(1));
+		assert_in_range(engine_memory_reserve(r.e), MIB(4), now - MIB(9) + MIB(4));
+	}
+	expect_pages(&r, 0, 1000);
+	rig_deinit(&r);
+}
+
 /* The highest limit costs records, not memory for pages. */
 static void metadata_is_small(void **state)
 {
@@ -347,7 +374,8 @@ int main(void)
 		cmocka_unit_test(out_of_range),		cmocka_unit_test(too_low_for_what_is_held),
 		cmocka_unit_test(lowered_by_cleaning),	cmocka_unit_test(beyond_reach),
 		cmocka_unit_test(lowered_under_writes), cmocka_unit_test(watermark),
-		cmocka_unit_test(taken_over),		cmocka_unit_test(metadata_is_small),
+		cmocka_unit_test(taken_over),		cmocka_unit_test(nonsense_taken_over),
+		cmocka_unit_test(metadata_is_small),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
