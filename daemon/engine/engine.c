@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -308,7 +309,12 @@ int engine_front_fd(const struct engine *e)
 
 void engine_set_device(struct engine *e, const char *path)
 {
-	state_set_device(e->state, path);
+	struct state_owner o = {0};
+
+	snprintf(o.device, sizeof(o.device), "%s", path);
+	if (e->store.fd >= 0)
+		memcpy(o.store, e->store.id, sizeof(o.store));
+	state_set_owner(e->state, &o);
 }
 
 void engine_set_level(struct engine *e, int level)

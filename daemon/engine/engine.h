@@ -71,6 +71,7 @@ struct engine_store {
 	uint64_t data_offset; /* bytes, of place 0 */
 	uint32_t dio_align;   /* bytes, a power of two, at most 4096 */
 	bool polls;	      /* its reads can be polled: see polled_probe() */
+	uint8_t id[16];	      /* tells it from other stores */
 };
 
 struct engine_options {
@@ -114,7 +115,7 @@ void engine_free(struct engine *e);
 /* The memfds, for a successor.  Owned by the engine. */
 int engine_state_fd(const struct engine *e);
 int engine_front_fd(const struct engine *e);
-/* Notes in the state which device it belongs to: see state_set_device(). */
+/* Notes in the state that it belongs to this device and to the store: see struct state_owner. */
 void engine_set_device(struct engine *e, const char *path);
 
 /* Atomic; take effect with the next batch.  Any thread. */

@@ -153,21 +153,21 @@ static int read_header(int fd, struct state_header *h)
 	return -EBADMSG;
 }
 
-int state_device(int fd, char ret[static STATE_DEVICE_MAX])
+int state_read_owner(int fd, struct state_owner *ret)
 {
 	struct state_header h;
 	int r = read_header(fd, &h);
 
 	if (r < 0)
 		return r;
-	memcpy(ret, h.device, STATE_DEVICE_MAX);
-	ret[STATE_DEVICE_MAX - 1] = '\0';
+	*ret = h.owner;
+	ret->device[STATE_DEVICE_MAX - 1] = '\0';
 	return 0;
 }
 
-void state_set_device(struct state *s, const char *path)
+void state_set_owner(struct state *s, const struct state_owner *o)
 {
-	snprintf(s->header->device, sizeof(s->header->device), "%s", path);
+	s->header->owner = *o;
 }
 
 int state_attach(struct state **ret, int fd)

@@ -24,9 +24,16 @@
 #define SLOTS_MAX	 ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
 
 #define STATE_MAGIC	 0x6574617453505a5aull
-#define STATE_VERSION	 2u
+#define STATE_VERSION	 3u
 
 #define STATE_DEVICE_MAX 32u /* bytes of a device's path, with its NUL */
+#define STATE_STORE_ID	 16u /* bytes */
+
+/* What the state is good for, and nothing else. */
+struct state_owner {
+	char device[STATE_DEVICE_MAX]; /* whose slots these are; empty: none yet */
+	uint8_t store[STATE_STORE_ID]; /* that the places are in; zeroes without one */
+};
 
 struct state_header {
 	uint64_t magic;
@@ -43,10 +50,10 @@ struct state_header {
 	uint64_t checksum;	   /* XXH3 of all above */
 	_Atomic uint64_t next_seq; /* the next segment's sequence number */
 	/* What outlives a process; atomic, any thread. */
-	_Atomic uint32_t limit;	       /* of the front tier, in frames */
-	_Atomic uint32_t reserve;      /* frames; 0: the engine's choice */
-	_Atomic uint32_t takeovers;    /* so far */
-	char device[STATE_DEVICE_MAX]; /* that the slots belong to; empty: none yet */
+	_Atomic uint32_t limit;	    /* of the front tier, in frames */
+	_Atomic uint32_t reserve;   /* frames; 0: the engine's choice */
+	_Atomic uint32_t takeovers; /* so far */
+	struct state_owner owner;
 };
 
 _Static_assert(offsetof(struct state_header, next_seq) == 72, "part of the state's layout");
@@ -78,14 +85,11 @@ int state_new(struct state **ret, const struct state_geometry *geo);
  */
 int state_attach(struct state **ret, int fd);
 
-/*
- * The device that the state in @fd belongs to, empty if it never had one; before state_attach().
- * -EBADMSG as there.
- */
-int state_device(int fd, char ret[static STATE_DEVICE_MAX]);
+/* To whom the state in @fd belongs; before state_attach().  -EBADMSG as there. */
+int state_read_owner(int fd, struct state_owner *ret);
 
 /* Once, before anything is written to the device. */
-void state_set_device(struct state *s, const char *path);
+void state_set_owner(struct state *s, const struct state_owner *o);
 
 /* Unmaps and closes.  The memfd lives on while somebody else holds it. */
 void state_free(struct state *s);

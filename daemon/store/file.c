@@ -254,6 +254,7 @@ int file_prepare(struct store *s, uint64_t size)
 	room = measure_room(s, &st, size);
 	if (room.needed > room.available)
 		return no_space(s, room.needed, room.available);
+	memcpy(s->id, sb.uuid, sizeof(s->id));
 	r = bring_to_size(s, &sb, &st, &room, written, size);
 	if (r < 0 && (uint64_t)st.st_size < size && ftruncate(s->fd, st.st_size) < 0)
 		log_warn("store %s: cannot give back what was added: %s", s->path, strerror(errno));

@@ -99,6 +99,34 @@ static bool wait_for_former_owner(unsigned *tries)
 	return true;
 }
 
+/* Instead of preparing it: looks whether it is what was left here, and writes nothing. */
+static int check_kept(struct store *s, const uint8_t *keep, uint64_t size)
+{
+	enum superblock_state state;
+	struct superblock sb;
+	int r;
+
+	r = head_read(s, &sb, &state);
+	if (r < 0)
+		return r;
+	if (state != SUPERBLOCK_VALID || memcmp(sb.uuid, keep, sizeof(sb.uuid)) != 0) {
+		log_err("store %s is not the one that holds the pages to be taken over; start with "
+			"the former configuration, or swap off first",
+			s->path);
+		return -ESTALE;
+	}
+	/* Of a device less than all may be used; the state tells how much. */
+	if (s->is_file && sb.size != size) {
+		log_err("store %s has %" PRIu64
+			" bytes and holds pages to be taken over, but %" PRIu64
+			" are configured; start with the former configuration, or swap off first",
+			s->path, sb.size, size);
+		return -ESTALE;
+	}
+	memcpy(s->id, sb.uuid, sizeof(s->id));
+	return 0;
+}
+
 /* --- block device --- */
 
 static int open_device(struct store *s, int path_fd, const struct stat *st)
@@ -162,6 +190,7 @@ static int prepare_device(struct store *s, uint64_t size)
 		return r;
 	switch (state) {
 	case SUPERBLOCK_VALID:
+		memcpy(s->id, sb.uuid, sizeof(s->id));
 		return 0;
 	case SUPERBLOCK_OTHER_VERSION:
 		return other_version(s);
@@ -175,6 +204,7 @@ static int prepare_device(struct store *s, uint64_t size)
 	r = superblock_init(&sb, size);
 	if (r < 0)
 		return refuse(s->path, r);
+	memcpy(s->id, sb.uuid, sizeof(s->id));
 	return head_write(s, &sb, true);
 }
 
@@ -246,7 +276,7 @@ static int check_file_contents(const struct store *s, const struct stat *st)
 	return -EEXIST;
 }
 
-static int prepare_file(struct store *s, const struct stat *st, uint64_t size)
+static int prepare_file(struct store *s, const struct stat *st, uint64_t size, const uint8_t *keep)
 {
 	int r;
 
@@ -262,7 +292,7 @@ static int prepare_file(struct store *s, const struct stat *st, uint64_t size)
 	r = probe_direct(s->fd, s->path, true, &s->dio_align);
 	if (r < 0)
 		return r;
-	return file_prepare(s, size);
+	return keep ? check_kept(s, keep, size) : file_prepare(s, size);
 }
 
 /* The path may name another file by now. */
@@ -277,7 +307,7 @@ static void remove_created(const struct store *s, const struct stat *st)
 }
 
 /* 1: it vanished, look again. */
-static int open_file(struct store *s, int path_fd, uint64_t size)
+static int open_file(struct store *s, int path_fd, uint64_t size, const uint8_t *keep)
 {
 	bool created = path_fd < 0;
 	struct stat st;
@@ -302,7 +332,7 @@ static int open_file(struct store *s, int path_fd, uint64_t size)
 	}
 	if (fstat(s->fd, &st) < 0)
 		return refuse(s->path, -errno);
-	r = prepare_file(s, &st, size);
+	r = prepare_file(s, &st, size, keep);
 	if (r < 0 && created)
 		remove_created(s, &st);
 	return r;
@@ -324,7 +354,7 @@ static int check_file_size(const char *path, uint64_t size)
 /* --- both --- */
 
 /* Sets *ret_extent, bytes of the store in all.  1: the file came or went, look again. */
-static int open_once(struct store *s, uint64_t size, uint64_t *ret_extent)
+static int open_once(struct store *s, const struct store_options *o, uint64_t *ret_extent)
 {
 	cleanup_fd int path_fd = -1;
 	bool exists;
@@ -334,29 +364,29 @@ static int open_once(struct store *s, uint64_t size, uint64_t *ret_extent)
 	r = resolve(s->path, &path_fd, &exists, &st);
 	if (r < 0)
 		return r;
-	if (!exists && strncmp(s->path, "/dev/", 5) == 0) {
+	if (!exists && (o->keep || strncmp(s->path, "/dev/", 5) == 0)) {
 		/* A device that has not appeared must not become a file in a tmpfs. */
 		log_err("store %s does not exist", s->path);
 		return -ENOENT;
 	}
 	s->is_file = !exists || S_ISREG(st.st_mode);
 	if (s->is_file) {
-		r = check_file_size(s->path, size);
+		r = check_file_size(s->path, o->size);
 		if (r < 0)
 			return r;
-		*ret_extent = align_down(size, STORE_PLACE_SIZE);
-		return open_file(s, path_fd, *ret_extent);
+		*ret_extent = align_down(o->size, STORE_PLACE_SIZE);
+		return open_file(s, path_fd, *ret_extent, o->keep);
 	}
 	r = open_device(s, path_fd, &st);
 	if (r < 0)
 		return r;
-	r = device_extent(s, size, ret_extent);
+	r = device_extent(s, o->size, ret_extent);
 	if (r < 0)
 		return r;
 	r = probe_direct(s->fd, s->path, false, &s->dio_align);
 	if (r < 0)
 		return r;
-	return prepare_device(s, *ret_extent);
+	return o->keep ? check_kept(s, o->keep, *ret_extent) : prepare_device(s, *ret_extent);
 }
 
 static void free_store_p(struct store **s)
@@ -384,7 +414,7 @@ int store_open(struct store **ret, const struct store_options *o)
 		return -EINVAL;
 	}
 	for (int i = 0; i < RESOLVE_TRIES && r > 0; i++)
-		r = open_once(s, o->size, &extent);
+		r = open_once(s, o, &extent);
 	if (r > 0) {
 		log_err("store %s comes and goes; is another zswapd starting on it?", s->path);
 		return -EBUSY;

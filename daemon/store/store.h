@@ -35,12 +35,18 @@
 #define STORE_PLACE_SIZE  MIB(1)
 #define STORE_DATA_OFFSET MIB(1)
 #define STORE_TAIL_SIZE	  MIB(1)
+#define STORE_ID_SIZE	  16
 /* One place. */
 #define STORE_SIZE_MIN (STORE_DATA_OFFSET + STORE_PLACE_SIZE + STORE_TAIL_SIZE)
 
 struct store_options {
 	const char *path;
 	uint64_t size; /* bytes in all, rounded down to 1 MiB; 0 = the whole block device */
+	/*
+	 * Only the store of this id (STORE_ID_SIZE bytes), as it is: what it holds is still needed.
+	 * NULL: any.
+	 */
+	const uint8_t *keep;
 };
 
 struct store {
@@ -48,6 +54,7 @@ struct store {
 	uint32_t nplaces;     /* at least 1 */
 	uint64_t data_offset; /* bytes; where place 0 starts */
 	uint32_t dio_align;   /* bytes, a power of two: offset, length and address of O_DIRECT */
+	uint8_t id[STORE_ID_SIZE]; /* made when it is formatted */
 	bool is_file;
 	char *path; /* as configured */
 };
@@ -68,6 +75,7 @@ struct store {
  *                may have the file open already, and would go on reading other people's memory
  *   -EOPNOTSUPP  no O_DIRECT there, or the file system is memory itself
  *   -ENOSPC      no room; a file that this call created is removed again
+ *   -ESTALE      it is another store than the one to keep, or would have to be changed
  */
 int store_open(struct store **ret, const struct store_options *o);
 

@@ -42,16 +42,16 @@ int handover_receive(struct handover *h)
 	if (h->state_fd < 0 && h->front_fd < 0)
 		return 0;
 	if (h->state_fd >= 0 && h->front_fd >= 0) {
-		r = state_device(h->state_fd, h->device);
+		r = state_read_owner(h->state_fd, &h->owner);
 		if (r < 0)
 			return r;
-		if (*h->device && access(h->device, F_OK) == 0)
+		if (*h->owner.device && access(h->owner.device, F_OK) == 0)
 			return 0;
 	}
 	log_warn("what a former daemon left with the service manager belongs to no device that is "
 		 "there; it is given up");
-	*h->device = '\0';
 	handover_deinit(h);
+	*h = HANDOVER_NULL;
 	handover_withdraw();
 	return 0;
 }

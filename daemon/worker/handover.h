@@ -20,7 +20,8 @@
 struct handover {
 	int state_fd; /* of a predecessor, or -1 */
 	int front_fd;
-	char device[STATE_DEVICE_MAX]; /* that they belong to */
+	struct state_owner
+		owner; /* to what they belong; no device: there is nothing to take over */
 };
 
 #define HANDOVER_NULL ((struct handover){.state_fd = -1, .front_fd = -1})

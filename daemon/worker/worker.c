@@ -91,12 +91,13 @@ static void close_pages(struct worker *w)
 /* True if the pages and the device of a worker that died are to be taken over. */
 static bool inherits(const struct worker *w)
 {
-	return *w->handover.device;
+	return *w->handover.owner.device;
 }
 
 static int choose_transport(struct worker *w)
 {
-	return carrier_choose(&w->carrier, w->config, inherits(w) ? w->handover.device : NULL);
+	return carrier_choose(&w->carrier, w->config,
+			      inherits(w) ? w->handover.owner.device : NULL);
 }
 
 static int prepare_system(struct worker *w)
@@ -107,7 +108,9 @@ static int prepare_system(struct worker *w)
 
 static int open_store(struct worker *w)
 {
-	struct store_options o = {.path = w->config->store_path, .size = w->config->store_size};
+	struct store_options o = {.path = w->config->store_path,
+				  .size = w->config->store_size,
+				  .keep = inherits(w) ? w->handover.owner.store : NULL};
 	int r;
 
 	if (!*o.path)
@@ -144,12 +147,14 @@ static int open_engine(struct worker *w)
 	};
 	int r;
 
-	if (w->store)
+	if (w->store) {
 		o.store = (struct engine_store){.fd = w->store->fd,
 						.nplaces = w->store->nplaces,
 						.data_offset = w->store->data_offset,
 						.dio_align = w->store->dio_align,
 						.polls = w->store_polls};
+		memcpy(o.store.id, w->store->id, sizeof(o.store.id));
+	}
 	r = engine_new(&w->engine, &o);
 	if (r < 0)
 		return r;
@@ -186,7 +191,7 @@ static int open_transport(struct worker *w)
 	};
 
 	if (inherits(w))
-		o.takeover = w->handover.device;
+		o.takeover = w->handover.owner.device;
 	else if (device_linked(w->config->device_name, former, sizeof(former)))
 		o.former = former;
 	return carrier_open(&w->carrier, &w->transport, &o);
@@ -341,7 +346,7 @@ static int run_steps(struct worker *w)
 			undo_steps(w, i);
 		else
 			log_err("%s and its pages are left as they are, for another try",
-				w->handover.device);
+				w->handover.owner.device);
 		return r;
 	}
 	return 0;

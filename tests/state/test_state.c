@@ -2,6 +2,7 @@
 #include "daemon/state/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -100,6 +101,31 @@ static void attach_finds_what_was_left(void **state)
 	assert_false(segment_store_reading(&s->segments[20]));
 	assert_int_equal(s->segments[20].dead, 0);
 	state_free(s);
+}
+
+static void an_owner_is_found_again(void **state)
+{
+	struct state_owner owner = {.device = "/dev/ublkb7", .store = {1, 2, 3}}, found;
+	struct state *s = fresh();
+	int fd = dup(s->fd);
+
+	assert_int_equal(state_read_owner(fd, &found), 0);
+	assert_string_equal(found.device, "");
+	state_set_owner(s, &owner);
+	state_free(s);
+	assert_int_equal(state_read_owner(fd, &found), 0);
+	assert_memory_equal(&found, &owner, sizeof(owner));
+	/* Whatever is written there, it is a string. */
+	memset(owner.device, 'x', sizeof(owner.device));
+	assert_int_equal(pwrite(fd, &owner, sizeof(owner), offsetof(struct state_header, owner)),
+			 sizeof(owner));
+	assert_int_equal(state_read_owner(fd, &found), 0);
+	assert_int_equal(strlen(found.device), STATE_DEVICE_MAX - 1);
+	assert_int_equal(ftruncate(fd, 100), -1); /* sealed */
+	close(fd);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(state_read_owner(fd, &found), -EBADMSG);
+	close(fd);
 }
 
 static void expect_refused(int fd)
@@ -206,6 +232,7 @@ int main(void)
 		cmocka_unit_test(new_state_is_empty),
 		cmocka_unit_test(geometry_is_limited),
 		cmocka_unit_test(attach_finds_what_was_left),
+		cmocka_unit_test(an_owner_is_found_again),
 		cmocka_unit_test(every_damaged_byte_is_refused),
 		cmocka_unit_test(every_wrong_field_is_refused),
 		cmocka_unit_test(wrong_sizes_are_refused),

@@ -51,7 +51,7 @@ static struct store *opened(const char *path, uint64_t size)
 {
 	struct store *s = NULL;
 
-	assert_int_equal(store_open(&s, &(struct store_options){path, size}), 0);
+	assert_int_equal(store_open(&s, &(struct store_options){.path = path, .size = size}), 0);
 	assert_non_null(s);
 	return s;
 }
@@ -60,7 +60,8 @@ static void assert_refused(const char *path, uint64_t size, int error)
 {
 	struct store *untouched = (struct store *)1, *s = untouched;
 
-	assert_int_equal(store_open(&s, &(struct store_options){path, size}), error);
+	assert_int_equal(store_open(&s, &(struct store_options){.path = path, .size = size}),
+			 error);
 	assert_ptr_equal(s, untouched);
 }
 
@@ -440,7 +441,7 @@ static void active_swap_is_refused(void **state)
 
 	assert_int_equal(scratch_run("mkswap %s", dev), 0);
 	assert_int_equal(swapon(dev, SWAP_FLAG_PREFER), 0);
-	r = store_open(&(struct store *){NULL}, &(struct store_options){dev, 0});
+	r = store_open(&(struct store *){NULL}, &(struct store_options){.path = dev, .size = 0});
 	assert_int_equal(swapoff(dev), 0);
 	assert_int_equal(r, -EBUSY);
 
@@ -450,7 +451,8 @@ static void active_swap_is_refused(void **state)
 		print_message("skipped: no swap file here: %s\n", strerror(errno));
 		skip();
 	}
-	r = store_open(&(struct store *){NULL}, &(struct store_options){file, MIB(4)});
+	r = store_open(&(struct store *){NULL},
+		       &(struct store_options){.path = file, .size = MIB(4)});
 	assert_int_equal(swapoff(file), 0);
 	assert_int_equal(r, -EBUSY);
 }
@@ -475,7 +477,84 @@ static void copy_on_write_is_turned_off(void **state)
 	scratch_umount(&scratch, dir);
 }
 
+/* What a successor takes over is opened as it is, or not at all. */
+
+static void assert_not_kept(const char *path, uint64_t size, const uint8_t *id, int error)
+{
+	struct store_options o = {.path = path, .size = size, .keep = id};
+
+	assert_int_equal(store_open(&(struct store *){NULL}, &o), error);
+}
+
+static void assert_kept(const char *path, uint64_t size, const uint8_t *id)
+{
+	struct store_options o = {.path = path, .size = size, .keep = id};
+	struct store *s;
+
+	assert_int_equal(store_open(&s, &o), 0);
+	assert_memory_equal(s->id, id, STORE_ID_SIZE);
+	store_free(s);
+}
+
+static void a_file_to_keep_is_not_changed(void **state)
+{
+	const char *path = scratch_path(&scratch, "store");
+	const char *missing = scratch_path(&scratch, "missing");
+	uint8_t id[STORE_ID_SIZE], other[STORE_ID_SIZE];
+	struct superblock before, after;
+	struct store *s = opened(path, MIB(8));
+
+	memcpy(id, s->id, sizeof(id));
+	memcpy(other, id, sizeof(id));
+	other[15] ^= 1;
+	assert_place_works(s, 5);
+	store_free(s);
+	read_superblock(path, &before);
+	assert_memory_equal(before.uuid, id, sizeof(id));
+
+	assert_not_kept(path, MIB(6), id, -ESTALE);
+	assert_not_kept(path, MIB(10), id, -ESTALE);
+	assert_not_kept(path, MIB(8), other, -ESTALE);
+	assert_not_kept(missing, MIB(8), id, -ENOENT);
+	assert_int_equal(access(missing, F_OK), -1);
+	read_superblock(path, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+	assert_int_equal(file_size(path), MIB(8));
+	assert_int_equal(peek(path, MIB(7) - 1), 0xa5);
+	assert_kept(path, MIB(8), id);
+	assert_int_equal(peek(path, MIB(7) - 1), 0xa5);
+
+	/* A hole would have it written again, an empty one made anew. */
+	assert_int_equal(scratch_run("fallocate -p -o 1M -l 1M '%s'", path), 0);
+	assert_kept(path, MIB(8), id);
+	assert_int_equal(peek(path, MIB(7) - 1), 0xa5);
+	poke(path, 100, "x", 1);
+	assert_not_kept(path, MIB(8), id, -ESTALE);
+	assert_int_equal(peek(path, 100), 'x');
+}
+
 /* --- devices --- */
+
+static void a_device_to_keep_is_not_changed(void **state)
+{
+	SKIP_WITHOUT_LOOPS();
+	const char *dev = scratch_loop(&scratch, "disk", MIB(16));
+	const char *blank = scratch_loop(&scratch, "blank", MIB(16));
+	uint8_t id[STORE_ID_SIZE], other[STORE_ID_SIZE] = {1};
+	struct store *s = opened(dev, 0);
+
+	memcpy(id, s->id, sizeof(id));
+	assert_place_works(s, 13);
+	store_free(s);
+	assert_not_kept(dev, 0, other, -ESTALE);
+	assert_not_kept(blank, 0, id, -ESTALE);
+	assert_int_equal(peek(blank, 0), 0);
+	assert_kept(dev, 0, id);
+	poke(dev, 0, "x", 1);
+	assert_not_kept(dev, 0, id, -ESTALE);
+	assert_int_equal(peek(dev, 0), 'x');
+	assert_int_equal(peek(dev, MIB(15) - 1), 0xa5);
+}
 
 static void a_blank_device_is_formatted_and_accepted_again(void **state)
 {
@@ -635,6 +714,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_in_use_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(active_swap_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(copy_on_write_is_turned_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_to_keep_is_not_changed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_device_to_keep_is_not_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_blank_device_is_formatted_and_accepted_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_device_too_small, setup, teardown),
