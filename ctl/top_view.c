@@ -74,7 +74,7 @@ static void draw_bar(const struct view *v, int y, const char *label,
 	snprintf(text, sizeof(text), "%.24s%s%.24s %8s", cell_bytes(used).s, narrow ? "" : " of ",
 		 narrow ? "" : cell_bytes(total).s, cell_percent(used, total).s);
 	canvas_text(v->c, LABEL_X, y, STYLE_LABEL, label);
-	canvas_bar(v->c, VALUE_X, y, v->c->width - VALUE_X - 1 - (narrow ? 20 : 32), parts, n);
+	canvas_bar(v->c, VALUE_X, y, v->c->width - VALUE_X - 1 - (narrow ? 20 : 33), parts, n);
 	canvas_text_right(v->c, v->c->width - 1, y, STYLE_VALUE, text);
 }
 

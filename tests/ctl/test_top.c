@@ -295,9 +295,9 @@ static void everything_at_80x24(void **state)
 		80, 24, false,
 		" zswapd zswap0  /dev/zswap/zswap0  ublk                     running  ratio 4.00\n"
 		"\n"
-		" memory     [#########################        ]   24.0 MiB of 32.0 MiB   75.0 %\n"
-		" store      [############                     ]  90.0 MiB of 254.0 MiB   35.4 %\n"
-		" device     [#####=====                       ] 170.7 MiB of 512.0 MiB   33.3 %\n"
+		" memory     [########################        ]    24.0 MiB of 32.0 MiB   75.0 %\n"
+		" store      [###########                     ]   90.0 MiB of 254.0 MiB   35.4 %\n"
+		" device     [####======                      ]  170.7 MiB of 512.0 MiB   33.3 %\n"
 		"            # memory 20k   = store 23k   - same-filled 690                pages\n"
 		"\n"
 		" swap-in        0 pages/s       ..,,:::--==+++**######**+++==  max 1.9k pages/s\n"
@@ -324,9 +324,9 @@ static void narrow_and_low(void **state)
 	some_seconds();
 	assert_picture(60, 20, true,
 		       " zswapd zswap0  ublk                    running  ratio 4.00\n"
-		       " memory     [█████████▊   ]   24.0 MiB of 32.0 MiB   75.0 %\n"
-		       " store      [████▌        ]  90.0 MiB of 254.0 MiB   35.4 %\n"
-		       " device     [█▓▓▓         ] 170.7 MiB of 512.0 MiB   33.3 %\n"
+		       " memory     [█████████   ]    24.0 MiB of 32.0 MiB   75.0 %\n"
+		       " store      [████▎       ]   90.0 MiB of 254.0 MiB   35.4 %\n"
+		       " device     [█▓▓         ]  170.7 MiB of 512.0 MiB   33.3 %\n"
 		       "            █ memory 20k   ▓ store 23k   ░ same-filled 690\n"
 		       " swap-in     1.0k pages/s     ▁▁▂▂▃▃▃▄▄▅▅▆▆▆▇▇██████▇▇▆▆▆▅▅\n"
 		       " swap-out       0 pages/s         █    █    █    █    █\n"
@@ -402,7 +402,7 @@ static void unknown_values_hide_no_others(void **state)
 	sample.stats.nhistograms = 0;
 	sample.status.state.known = sample.status.health.known = false;
 	take_at(31);
-	assert_shows(80, 24, "[                                 ]          ? of 32.0 MiB        ?",
+	assert_shows(80, 24, "[                                ]           ? of 32.0 MiB        ?",
 		     true);
 	assert_shows(80, 24, " 90.0 MiB of ?        ?", true);
 	assert_shows(80, 24, "swap-out", true);
@@ -420,7 +420,7 @@ static void no_store_and_lost_pages(void **state)
 	take_at(31);
 	assert_shows(80, 24, " store      none", true);
 	assert_shows(80, 24, "! lost 20k", true);
-	assert_shows(80, 24, "#####=====!!!!!", true);
+	assert_shows(80, 24, "[####======!!!!! ", true);
 }
 
 /* With ASan: nothing is drawn outside. */
