@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/ublk/control.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 #include <errno.h>
@@ -27,6 +28,9 @@ struct ublk_control {
 	int fd;
 	struct io_uring ring;
 	uint64_t sequence; /* of the last command; tells its completion from those given up */
+	uint64_t adding;   /* of an ADD_DEV that was given up, 0: none */
+	unsigned late;	   /* commands that were given up and have not come back */
+	bool added;	   /* that ADD_DEV has made a device */
 	bool encoded;
 	bool encoding_known;
 	bool stuck; /* a command was given up */
@@ -81,23 +85,31 @@ static void queue_command(struct ublk_control *c, enum ublk_ctrl_nr nr,
 	io_uring_sqe_set_data64(sqe, ++c->sequence);
 }
 
+static void came_late(struct ublk_control *c, uint64_t sequence, int res)
+{
+	c->late--;
+	if (sequence == c->adding && res >= 0)
+		c->added = true;
+}
+
 /* The answer to the command sent last. */
 static int wait_answer(struct ublk_control *c, uint64_t timeout_ns)
 {
-	uint64_t give_up = now_ns() + timeout_ns;
+	uint64_t end = now_ns() + timeout_ns;
 
 	while (true) {
 		uint64_t now = now_ns();
-		struct __kernel_timespec ts;
+		uint64_t left = now < end ? end - now : 0;
+		struct __kernel_timespec ts = {.tv_sec = (int64_t)(left / 1000000000u),
+					       .tv_nsec = (long long)(left % 1000000000u)};
 		struct io_uring_cqe *cqe;
 		uint64_t sequence;
 		int r;
 
-		if (now >= give_up)
-			return -ETIMEDOUT;
-		ts.tv_sec = (int64_t)((give_up - now) / 1000000000u);
-		ts.tv_nsec = (long long)((give_up - now) % 1000000000u);
+		/* Also when it is late: this thread may have slept longer than the kernel did. */
 		r = io_uring_wait_cqe_timeout(&c->ring, &cqe, &ts);
+		if (r == -ETIME && left == 0)
+			return -ETIMEDOUT;
 		if (r == -ETIME || r == -EINTR)
 			continue;
 		if (r < 0)
@@ -107,7 +119,19 @@ static int wait_answer(struct ublk_control *c, uint64_t timeout_ns)
 		io_uring_cqe_seen(&c->ring, cqe);
 		if (sequence == c->sequence)
 			return r;
+		came_late(c, sequence, r);
 	}
+}
+
+static void give_up(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id)
+{
+	c->stuck = true;
+	c->late++;
+	if (nr == UBLK_CTRL_ADD_DEV)
+		c->adding = c->sequence;
+	log_err("ublk: the kernel has not answered %s for device %" PRId32
+		" in time; it is given up (see the kernel's log for hung tasks)",
+		command_name(nr), (int32_t)id);
 }
 
 /* @len bytes of the payload go along. */
@@ -131,13 +155,8 @@ static int command_within(struct ublk_control *c, uint64_t timeout_ns, enum ublk
 	if (r < 0)
 		return r;
 	r = wait_answer(c, c->stuck ? AFTER_STUCK_NS : timeout_ns);
-	if (r == -ETIMEDOUT) {
-		c->stuck = true;
-		log_err("ublk: the kernel has not answered %s for device %" PRId32
-			" in time; it is "
-			"given up (see the kernel's log for hung tasks)",
-			command_name(nr), (int32_t)id);
-	}
+	if (r == -ETIMEDOUT)
+		give_up(c, nr, id);
 	return r;
 }
 
@@ -181,15 +200,6 @@ int ublk_control_open(struct ublk_control **ret)
 	return 0;
 }
 
-void ublk_control_close(struct ublk_control *c)
-{
-	if (!c || c->stuck)
-		return;
-	io_uring_queue_exit(&c->ring);
-	close_fd(c->fd);
-	free(c);
-}
-
 bool ublk_control_encoded(const struct ublk_control *c)
 {
 	return c->encoded;
@@ -218,7 +228,7 @@ static int probe_encoding(struct ublk_control *c)
 static int first_command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id,
 			 const struct ublk_dev_info *info)
 {
-	int r = probe_encoding(c);
+	int r = probe_encoding(c), first;
 
 	if (r < 0)
 		return r;
@@ -228,11 +238,13 @@ static int first_command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t 
 		c->encoding_known |= r >= 0;
 		return r;
 	}
+	first = r;
 	c->encoded = false;
 	c->payload.info = *info;
 	r = command(c, nr, id, sizeof(*info), 0);
 	c->encoding_known = r >= 0;
-	return r;
+	/* A kernel that does not know the numbers meant what it said the first time. */
+	return r == -EOPNOTSUPP ? first : r;
 }
 
 int ublk_add(struct ublk_control *c, struct ublk_dev_info *info)
@@ -328,6 +340,54 @@ int ublk_delete(struct ublk_control *c, uint32_t id)
 	if (r == -ETIMEDOUT)
 		return r;
 	return logged(command(c, UBLK_CTRL_DEL_DEV, id, 0, 0), UBLK_CTRL_DEL_DEV, id);
+}
+
+static void release(struct ublk_control *c)
+{
+	io_uring_queue_exit(&c->ring);
+	close_fd(c->fd);
+	free(c);
+}
+
+/* Until all that was given up has come back, which may be never. */
+static void *wait_for_late(void *arg)
+{
+	struct ublk_control *c = arg;
+	struct io_uring_cqe *cqe;
+
+	while (c->late > 0) {
+		int r = io_uring_wait_cqe(&c->ring, &cqe);
+
+		if (r == -EINTR)
+			continue;
+		if (r < 0)
+			return NULL;
+		came_late(c, io_uring_cqe_get_data64(cqe), cqe->res);
+		io_uring_cqe_seen(&c->ring, cqe);
+	}
+	c->stuck = false;
+	if (c->added) {
+		uint32_t id = c->payload.info.dev_id;
+
+		log_notice("ublk: the kernel has made device %" PRIu32 " after all; it is removed",
+			   id);
+		ublk_delete(c, id);
+	}
+	release(c);
+	return NULL;
+}
+
+/* What the kernel may still touch, and make, needs somebody who looks after it. */
+void ublk_control_close(struct ublk_control *c)
+{
+	pthread_t thread;
+
+	if (!c)
+		return;
+	if (c->late == 0 && !c->added)
+		release(c);
+	else if (thread_start(&thread, "late", wait_for_late, c) == 0)
+		pthread_detach(thread);
 }
 
 int ublk_start_recovery(struct ublk_control *c, uint32_t id)

@@ -4,7 +4,8 @@
  *
  * The driver carries them out in a kernel thread of this process and can be held up for ever, by
  * another device's removal for example.  A command that does not return in time is given up: it
- * stays with the kernel, its buffers with it, and later commands are given less time.
+ * stays with the kernel, its buffers with it, and later commands are given less time.  Should it
+ * make a device later, that is removed again, as long as this process lives.
  *
  * One thread at a time.  Errors are the driver's, negative, and logged here unless said otherwise.
  * Any call: -ETIMEDOUT.
@@ -21,7 +22,7 @@ struct ublk_control;
 
 /* -ENOENT: no ublk in this kernel; -EACCES, -EPERM. */
 int ublk_control_open(struct ublk_control **ret);
-/* NULL is fine.  Leaks what a command that was given up may still touch. */
+/* NULL is fine.  What a command that was given up may still touch stays until that comes back. */
 void ublk_control_close(struct ublk_control *c);
 
 /* Whether opcodes are ioctl-encoded, for I/O commands too.  Known after the first command. */

@@ -76,6 +76,9 @@ struct ublk_queue {
 	struct ublk_io ios[UBLK_DEPTH];
 };
 
+/* transport.c; the number of /dev/ublkbN, false for any other path. */
+bool ublk_device_number(const char *path, uint32_t *ret);
+
 /* queue.c */
 int ublk_queue_start(struct ublk_queue *q, struct ublk_transport *t, unsigned index);
 

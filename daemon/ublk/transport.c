@@ -68,8 +68,7 @@ static void pause_a_moment(void)
 	nanosleep(&pause, NULL);
 }
 
-/* The number of /dev/ublkbN; false for any other path. */
-static bool device_number(const char *path, uint32_t *ret)
+bool ublk_device_number(const char *path, uint32_t *ret)
 {
 	size_t len = strlen(DEVICE_PREFIX);
 	unsigned long n;
@@ -115,7 +114,7 @@ static void remove_former(struct ublk_transport *t)
 {
 	uint32_t id;
 
-	if (!t->o.former || !device_number(t->o.former, &id) || !forsaken(t, id))
+	if (!t->o.former || !ublk_device_number(t->o.former, &id) || !forsaken(t, id))
 		return;
 	log_warn("ublk: %s was left behind by a daemon that died; it is removed, and what was "
 		 "swapped to it is lost",
@@ -285,7 +284,7 @@ static int take_over(struct ublk_transport *t)
 	int r;
 
 	snprintf(t->device, sizeof(t->device), "%s", t->o.takeover);
-	if (!device_number(t->device, &id)) {
+	if (!ublk_device_number(t->device, &id)) {
 		log_err("ublk: %s is no ublk device, which alone can be taken over", t->device);
 		return -ENODEV;
 	}
