@@ -27,13 +27,14 @@
 /* Frames that data threads leave to the mover: without them cleaning could not free any. */
 #define FRAMES_KEPT 3u
 /* Places that only survivors of store cleaning may use, for the same reason. */
-#define PLACES_KEPT 2u
+#define PLACES_KEPT  2u
 
-#define WRITE_SLICE 2u /* pages */
-#define READ_BUFFER (32u << 10)
-#define DEAD_END    SEGMENT_NONE
+#define WRITE_SLICE  2u /* pages */
+#define READ_BUFFER  (32u << 10)
+#define DEAD_END     SEGMENT_NONE
 
-#define READ_GAP    4096u /* bytes worth reading for nothing rather than sending another request */
+#define ANSWER_PAGES 8u	   /* expanded between two submits: some 50 us */
+#define READ_GAP     4096u /* bytes worth reading for nothing rather than sending another request */
 
 /* One writer each (the owning thread), any reader.  relaxed: numbers order nothing. */
 struct counter_set {

@@ -290,7 +290,7 @@ static bool accept_request(struct engine_queue *q, struct engine_request *r, uin
 
 void engine_submit(struct engine_queue *q, struct engine_request *const *batch, unsigned n)
 {
-	struct engine_request *reads[ENGINE_REQUESTS_MAX];
+	struct engine_request *reads[ENGINE_REQUESTS_MAX], *discards = NULL, *next;
 	unsigned nreads = 0, accepted = 0;
 	uint64_t now = now_ns();
 
@@ -304,13 +304,20 @@ void engine_submit(struct engine_queue *q, struct engine_request *const *batch, 
 			reads[nreads++] = batch[i];
 		else if (batch[i]->op == ENGINE_WRITE)
 			queue_write(q, batch[i]);
-		else
-			discard_request(q, batch[i]);
+		else {
+			batch[i]->next = discards;
+			discards = batch[i];
+		}
 	}
 	if (accepted)
 		counter_add(q->counters, CTR_batches_total, 1);
 	if (nreads)
 		read_batch(q, reads, nreads);
+	/* Nobody waits for them, and they can take a while. */
+	for (; discards; discards = next) {
+		next = discards->next;
+		discard_request(q, discards);
+	}
 }
 
 bool engine_poll(struct engine_queue *q)

@@ -361,6 +361,9 @@ static void serve_local(struct engine_queue *q)
 			break;
 		}
 		request_page_done(q, l->req, l->page, error);
+		/* Answers may travel by the ring: the first ones do not wait for the last. */
+		if (i % ANSWER_PAGES == ANSWER_PAGES - 1)
+			ring_submit(q->ring);
 	}
 	q->nlocal = 0;
 }

@@ -193,6 +193,9 @@ unsigned ring_reap(struct ring *r)
 			z_assert(r->transfers > 0);
 			r->transfers--;
 			transfers++;
+			/* It takes a while to expand; what was answered before shall not wait for
+			 * it. */
+			ring_submit(r);
 		}
 		op->done(op, res, flags);
 	}
