@@ -34,6 +34,9 @@ enum ublk_ctrl_nr {
 	UBLK_CTRL_DEL_DEV_ASYNC = 0x14, /* 6.9; encoded only */
 };
 
+/* The kernel's own ENOTSUPP, with which some versions answer a control command they don't know. */
+#define UBLK_ENOTSUPP 524
+
 /* I/O commands. */
 enum ublk_io_nr {
 	UBLK_IO_FETCH_REQ = 0x20,

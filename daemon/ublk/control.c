@@ -92,8 +92,8 @@ static void came_late(struct ublk_control *c, uint64_t sequence, int res)
 		c->added = true;
 }
 
-/* The answer to the command sent last. */
-static int wait_answer(struct ublk_control *c, uint64_t timeout_ns)
+/* The answer to the command sent last, into *ret; negative if there was none. */
+static int wait_answer(struct ublk_control *c, uint64_t timeout_ns, int *ret)
 {
 	uint64_t end = now_ns() + timeout_ns;
 
@@ -115,23 +115,25 @@ static int wait_answer(struct ublk_control *c, uint64_t timeout_ns)
 		if (r < 0)
 			return r;
 		sequence = io_uring_cqe_get_data64(cqe);
-		r = cqe->res;
+		*ret = cqe->res;
 		io_uring_cqe_seen(&c->ring, cqe);
 		if (sequence == c->sequence)
-			return r;
-		came_late(c, sequence, r);
+			return 0;
+		came_late(c, sequence, *ret);
 	}
 }
 
-static void give_up(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id)
+/* Whatever keeps the answer away, the command and its payload are still the kernel's. */
+static void give_up(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t id, int why)
 {
 	c->stuck = true;
 	c->late++;
 	if (nr == UBLK_CTRL_ADD_DEV)
 		c->adding = c->sequence;
-	log_err("ublk: the kernel has not answered %s for device %" PRId32
-		" in time; it is given up (see the kernel's log for hung tasks)",
-		command_name(nr), (int32_t)id);
+	log_err("ublk: %s for device %" PRId32 " is given up: %s; the kernel's log may say what "
+		"holds it",
+		command_name(nr), (int32_t)id,
+		why == -ETIMEDOUT ? "it was not answered in time" : strerror(-why));
 }
 
 /* @len bytes of the payload go along. */
@@ -145,18 +147,18 @@ static int command_within(struct ublk_control *c, uint64_t timeout_ns, enum ublk
 		.addr = len ? (uint64_t)(uintptr_t)&c->payload : 0,
 		.data = {data},
 	};
-	int r;
+	int answer, r;
 
 	/* The payload is still the other one's. */
 	if (c->stuck && len)
 		return -ETIMEDOUT;
 	queue_command(c, nr, &cmd);
 	r = io_uring_submit(&c->ring);
-	if (r < 0)
-		return r;
-	r = wait_answer(c, c->stuck ? AFTER_STUCK_NS : timeout_ns);
-	if (r == -ETIMEDOUT)
-		give_up(c, nr, id);
+	if (r >= 0)
+		r = wait_answer(c, c->stuck ? AFTER_STUCK_NS : timeout_ns, &answer);
+	if (r == 0)
+		return answer;
+	give_up(c, nr, id, r);
 	return r;
 }
 
@@ -185,7 +187,9 @@ int ublk_control_open(struct ublk_control **ret)
 	c->fd = open(UBLK_CONTROL_PATH, O_RDWR | O_CLOEXEC);
 	if (c->fd < 0) {
 		r = -errno;
-		log_err("ublk: cannot open " UBLK_CONTROL_PATH ": %s", strerror(-r));
+		log_err("ublk: cannot open " UBLK_CONTROL_PATH
+			": %s; the module ublk_drv must be loaded, and zswapd run as root",
+			strerror(-r));
 		free(c);
 		return r;
 	}
@@ -243,8 +247,11 @@ static int first_command(struct ublk_control *c, enum ublk_ctrl_nr nr, uint32_t 
 	c->payload.info = *info;
 	r = command(c, nr, id, sizeof(*info), 0);
 	c->encoding_known = r >= 0;
+	if (r != -EOPNOTSUPP)
+		return r;
 	/* A kernel that does not know the numbers meant what it said the first time. */
-	return r == -EOPNOTSUPP ? first : r;
+	c->encoded = true;
+	return first;
 }
 
 int ublk_add(struct ublk_control *c, struct ublk_dev_info *info)
@@ -337,8 +344,8 @@ int ublk_delete(struct ublk_control *c, uint32_t id)
 		r = command(c, UBLK_CTRL_DEL_DEV_ASYNC, id, 0, 0);
 	if (r == 0)
 		return c->stuck || gone(c, id) ? 0 : -EBUSY;
-	if (r == -ETIMEDOUT)
-		return r;
+	if (r != -EOPNOTSUPP && r != -UBLK_ENOTSUPP)
+		return logged(r, UBLK_CTRL_DEL_DEV_ASYNC, id);
 	return logged(command(c, UBLK_CTRL_DEL_DEV, id, 0, 0), UBLK_CTRL_DEL_DEV, id);
 }
 
