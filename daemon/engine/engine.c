@@ -307,9 +307,9 @@ int engine_front_fd(const struct engine *e)
 	return e->front->fd;
 }
 
-void engine_set_device(struct engine *e, const char *path)
+void engine_set_device(struct engine *e, const char *path, uint64_t diskseq)
 {
-	struct state_owner o = {0};
+	struct state_owner o = {.diskseq = diskseq};
 
 	snprintf(o.device, sizeof(o.device), "%s", path);
 	if (e->store.fd >= 0)

@@ -116,7 +116,7 @@ void engine_free(struct engine *e);
 int engine_state_fd(const struct engine *e);
 int engine_front_fd(const struct engine *e);
 /* Notes in the state that it belongs to this device and to the store: see struct state_owner. */
-void engine_set_device(struct engine *e, const char *path);
+void engine_set_device(struct engine *e, const char *path, uint64_t diskseq);
 
 /* Atomic; take effect with the next batch.  Any thread. */
 void engine_set_level(struct engine *e, int level);

@@ -32,6 +32,7 @@
 /* What the state is good for, and nothing else. */
 struct state_owner {
 	char device[STATE_DEVICE_MAX]; /* whose slots these are; empty: none yet */
+	uint64_t diskseq;	       /* the kernel's number of that disk, which it uses once */
 	uint8_t store[STATE_STORE_ID]; /* that the places are in; zeroes without one */
 };
 

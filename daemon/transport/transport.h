@@ -37,7 +37,8 @@ struct transport_options {
 	 * instead of a new one made.  Or NULL.
 	 */
 	const char *takeover;
-	/* The device that the name stood for when it was last used; it may be gone.  Or NULL. */
+	/* The device that the name stood for when its last daemon died, and that is still there. Or
+	 * NULL. */
 	const char *former;
 };
 
@@ -48,8 +49,14 @@ struct transport_ops {
 	const char *(*unusable)(void);
 	/* Data threads that serve best when the configuration says 0. */
 	unsigned (*default_queues)(void);
-	/* Its devices outlive their server, so that a successor can take them over. */
-	bool recovers;
+	/*
+	 * Of a transport whose devices outlive their server, so that a successor can take them
+	 * over; else NULL.  The queues that @device has; a negative errno.
+	 */
+	int (*queues_of)(const char *device);
+	/* With queues_of: the kernel has taken the device away, so that nothing is left to serve.
+	 */
+	bool (*gone)(const struct transport *t);
 	/*
 	 * The device answers when this returns.  Logged; nothing is left behind on failure, but for
 	 * a device that was to be taken over.
@@ -62,7 +69,7 @@ struct transport_ops {
 	int (*close)(struct transport *t);
 	/* "/dev/loop0" */
 	const char *(*device)(const struct transport *t);
-	/* Becomes readable if the kernel has taken the device away from us. */
+	/* Becomes readable if the device can't be served any more. */
 	int (*failed_fd)(const struct transport *t);
 };
 

@@ -28,8 +28,8 @@
 #define UBLK_DEPTH    32u
 #define UBLK_IO_MAX   (128u << 10)
 #define UBLK_IO_PAGES (UBLK_IO_MAX / SLOT_BYTES)
-/* A discard is carried out at one go: this many take some milliseconds. */
-#define UBLK_DISCARD_MAX (4ull << 30)
+/* A discard is carried out at one go: so much takes a millisecond or two. */
+#define UBLK_DISCARD_MAX (64u << 20)
 
 struct ublk_queue;
 
@@ -39,7 +39,10 @@ struct ublk_io {
 	struct ring_op op;
 	struct ublk_queue *q;
 	uint8_t *buffer; /* UBLK_IO_MAX bytes, page-aligned */
+	int32_t result;	 /* of the last answer */
 	uint16_t tag;
+	uint16_t tries; /* of the same command */
+	bool started;	/* it has been fetched once */
 };
 
 struct ublk_transport {
@@ -56,6 +59,7 @@ struct ublk_transport {
 	struct ublk_queue *queues;
 	unsigned nthreads;
 	/* atomic */
+	_Atomic bool go;      /* the device is open: fetch */
 	_Atomic bool closing; /* the end of the device is ours */
 	_Atomic bool stop;
 };
@@ -66,11 +70,12 @@ struct ublk_queue {
 	/* set at start */
 	uint16_t id;
 	cpu_set_t cpus;
-	const struct ublk_io_desc *descs;
-	size_t descs_size;
 	uint8_t *buffers;
-	uint32_t commit_op;
+	size_t descs_size;
+	uint32_t fetch_op, commit_op;
 	/* the thread's own */
+	bool fetched;
+	const struct ublk_io_desc *descs;
 	struct ublk_io *ready[UBLK_DEPTH]; /* requests that have come and were not gathered yet */
 	unsigned nready;
 	struct ublk_io ios[UBLK_DEPTH];

@@ -2,6 +2,10 @@
 /*
  * A queue's requests: one command for each tag is always with the kernel or being served.
  *
+ * The thread is made with all it needs before the device is opened, and fetches when it is told
+ * that the device can be served.  At a takeover swap stands still meanwhile, and there may be no
+ * memory.
+ *
  * The kernel completes a tag's command when it has a request for it, described in the mapped
  * descriptors, with the data of a write in the tag's buffer already.  The answer, with the data of
  * a read in that buffer, is the next command for the tag.  Commands and the store's I/O share the
@@ -16,6 +20,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+
+#define COMMAND_TRIES 1000u
 
 static void send_command(struct ublk_io *io, uint32_t op, int32_t result)
 {
@@ -34,6 +40,7 @@ static void send_command(struct ublk_io *io, uint32_t op, int32_t result)
 
 static void answer(struct ublk_io *io, int32_t result)
 {
+	io->result = result;
 	send_command(io, io->q->commit_op, result);
 }
 
@@ -56,23 +63,33 @@ static void device_lost(struct ublk_queue *q, int error)
 	struct ublk_transport *t = q->t;
 
 	if (!atomic_exchange(&t->closing, true)) {
-		log_post(LOG_LEVEL_ERR, "ublk: the kernel has ended %s: %s", t->device,
-			 strerror(error));
+		log_post(LOG_LEVEL_ERR, "ublk: the kernel does not serve %s any more: %s",
+			 t->device, strerror(error));
 		eventfd_write(t->failed_fd, 1);
 	}
 }
 
-/* A tag's command is done: a request has come, or the device goes. */
+/*
+ * A tag's command is done: a request has come, or the device goes.  What passes is tried again: the
+ * driver has not seen the command then, so the tag is as it was.
+ */
 static void command_done(struct ring_op *op, int32_t res, uint32_t flags)
 {
 	struct ublk_io *io = container_of(op, struct ublk_io, op);
 	struct ublk_queue *q = io->q;
 
 	(void)flags;
-	if (res == 0)
+	if (likely(res == 0)) {
+		io->started = true;
+		io->tries = 0;
 		q->ready[q->nready++] = io;
-	else
-		device_lost(q, -res); /* and no further command for this tag */
+	} else if ((res == -EAGAIN || res == -ENOMEM || res == -EINTR) &&
+		   io->tries++ < COMMAND_TRIES) {
+		send_command(io, io->started ? q->commit_op : q->fetch_op, io->result);
+	} else {
+		device_lost(q,
+			    -res); /* UBLK_IO_ABORTED, mostly; and no more commands for this tag */
+	}
 }
 
 /* True if @io is now a request for the engine; else it was answered. */
@@ -113,11 +130,34 @@ static bool decode(struct ublk_io *io)
 	return true;
 }
 
+/*
+ * From here on the queue can be asked; all it needs is there.  In the thread that serves it, which
+ * alone may fetch.
+ */
+static void fetch_all(struct ublk_queue *q)
+{
+	void *p = mmap(NULL, q->descs_size, PROT_READ, MAP_SHARED | MAP_POPULATE, q->t->fd,
+		       (off_t)(q->id * UBLK_DESC_STRIDE));
+
+	if (p == MAP_FAILED) {
+		device_lost(q, errno);
+		return;
+	}
+	q->descs = p;
+	for (unsigned tag = 0; tag < q->t->info.queue_depth; tag++)
+		send_command(&q->ios[tag], q->fetch_op, 0);
+	q->fetched = true;
+}
+
 static unsigned gather(struct data_thread *dt, struct engine_request **batch)
 {
 	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
 	unsigned n = 0;
 
+	/* acquire: the descriptor that it fetches by was stored before. */
+	if (unlikely(!q->fetched) && atomic_load_explicit(&q->t->go, memory_order_acquire) &&
+	    !atomic_load_explicit(&q->t->closing, memory_order_relaxed))
+		fetch_all(q);
 	for (unsigned i = 0; i < q->nready; i++) {
 		if (decode(q->ready[i]))
 			batch[n++] = &q->ready[i]->req;
@@ -126,33 +166,18 @@ static unsigned gather(struct data_thread *dt, struct engine_request **batch)
 	return n;
 }
 
-static int map_descriptors(struct ublk_queue *q)
-{
-	void *p;
-
-	q->descs_size = align_up(UBLK_DEPTH * sizeof(struct ublk_io_desc), SLOT_BYTES);
-	p = mmap(NULL, q->descs_size, PROT_READ, MAP_SHARED | MAP_POPULATE, q->t->fd,
-		 (off_t)(q->id * UBLK_DESC_STRIDE));
-	if (p == MAP_FAILED)
-		return -errno;
-	q->descs = p;
-	return 0;
-}
-
 static int begin(struct data_thread *dt)
 {
 	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
 	bool encoded = ublk_control_encoded(q->t->control);
-	int r = map_descriptors(q);
-	void *p;
+	void *p = mmap(NULL, (size_t)UBLK_DEPTH * UBLK_IO_MAX, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	if (r < 0)
-		return r;
-	p = mmap(NULL, (size_t)UBLK_DEPTH * UBLK_IO_MAX, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	q->buffers = p;
+	q->descs_size = align_up(q->t->info.queue_depth * sizeof(struct ublk_io_desc), SLOT_BYTES);
+	q->fetch_op = ublk_io_op(UBLK_IO_FETCH_REQ, encoded);
 	q->commit_op = ublk_io_op(UBLK_IO_COMMIT_AND_FETCH_REQ, encoded);
 	for (uint16_t tag = 0; tag < UBLK_DEPTH; tag++) {
 		struct ublk_io *io = &q->ios[tag];
@@ -163,9 +188,8 @@ static int begin(struct data_thread *dt)
 		io->op.done = command_done;
 		io->req.data = io->buffer;
 		io->req.complete = complete;
-		send_command(io, ublk_io_op(UBLK_IO_FETCH_REQ, encoded), 0);
 	}
-	return ring_submit(&dt->ring);
+	return 0;
 }
 
 static void end(struct data_thread *dt)

@@ -34,7 +34,7 @@
 #define QUEUES_DEFAULT	 8u
 #define RAM_PER_QUEUE	 (128ull << 20) /* so that a small machine keeps its memory */
 #define NODE_NS		 10000000000ull /* for udev to let go of /dev/ublkcN */
-#define FORSAKEN_NS	 3000000000ull
+#define FORSAKEN_NS	 12000000000ull
 #define RECOVERY_NS	 45000000000ull
 #define RECOVERY_SAY_NS	 1000000000ull
 #define PAUSE_NS	 2000000
@@ -83,19 +83,16 @@ bool ublk_device_number(const char *path, uint32_t *ret)
 	return true;
 }
 
-static bool made_by_us(const struct ublk_dev_info *info)
-{
-	return info->queue_depth == UBLK_DEPTH && info->max_io_buf_bytes == UBLK_IO_MAX &&
-	       (info->flags & UBLK_F_USER_RECOVERY);
-}
-
-/* True once its server is dead; the kernel takes a moment to notice. */
-static bool forsaken(struct ublk_transport *t, uint32_t id)
+/*
+ * True once the device's server is dead, which the kernel may take some seconds to notice (6.6 and
+ * before look every five).
+ */
+static bool forsaken(struct ublk_control *c, uint32_t id)
 {
 	uint64_t give_up = now_ns() + FORSAKEN_NS;
 	struct ublk_dev_info info;
 
-	while (ublk_info(t->control, id, &info) == 0 && made_by_us(&info)) {
+	while (ublk_info(c, id, &info) == 0 && (info.flags & UBLK_F_USER_RECOVERY)) {
 		if (info.state == UBLK_DEV_QUIESCED)
 			return true;
 		if (now_ns() >= give_up)
@@ -108,19 +105,24 @@ static bool forsaken(struct ublk_transport *t, uint32_t id)
 /*
  * A device whose server was killed waits for ever, and all that was swapped to it.  Nobody can
  * bring its pages back once a daemon starts under its name without them, so those who wait get an
- * error instead.  One that is alive is another daemon's, which was given the same number.
+ * error instead.  By a control of its own: a removal can get stuck, and must not keep the new
+ * device from being made.
  */
-static void remove_former(struct ublk_transport *t)
+static void remove_former(const char *former)
 {
+	struct ublk_control *c;
 	uint32_t id;
 
-	if (!t->o.former || !ublk_device_number(t->o.former, &id) || !forsaken(t, id))
+	if (!former || !ublk_device_number(former, &id) || ublk_control_open(&c) < 0)
 		return;
-	log_warn("ublk: %s was left behind by a daemon that died; it is removed, and what was "
-		 "swapped to it is lost",
-		 t->o.former);
-	ublk_stop(t->control, id);
-	ublk_delete(t->control, id);
+	if (forsaken(c, id)) {
+		log_warn("ublk: %s was left behind by a daemon that died; it is removed, and what "
+			 "was swapped to it is lost",
+			 former);
+		ublk_stop(c, id);
+		ublk_delete(c, id);
+	}
+	ublk_control_close(c);
 }
 
 static int add(struct ublk_transport *t)
@@ -229,20 +231,29 @@ static void keep_a_tag(struct ublk_transport *t)
 			 path, text, strerror(-r));
 }
 
+/* The device is open: the threads fetch.  release: after t->fd was stored. */
+static void go(struct ublk_transport *t)
+{
+	atomic_store_explicit(&t->go, true, memory_order_release);
+	for (unsigned i = 0; i < t->nthreads; i++)
+		data_thread_wake(&t->queues[i].base);
+}
+
 static int make(struct ublk_transport *t)
 {
 	int r;
 
-	remove_former(t);
+	remove_former(t->o.former);
 	r = add(t);
 	if (r == 0)
 		r = set_params(t);
 	if (r == 0)
-		r = open_node(t);
-	if (r == 0)
 		r = start_threads(t);
+	if (r == 0)
+		r = open_node(t);
 	if (r < 0)
 		return r;
+	go(t);
 	t->started = true; /* maybe half way */
 	r = ublk_start(t->control, t->info.dev_id);
 	if (r < 0)
@@ -255,6 +266,7 @@ static int make(struct ublk_transport *t)
 /* Waits until the kernel has cleared the former server away. */
 static int start_recovery(struct ublk_transport *t)
 {
+	struct ublk_dev_info info;
 	uint64_t start = now_ns();
 	bool said = false;
 	int r;
@@ -275,9 +287,40 @@ static int start_recovery(struct ublk_transport *t)
 		}
 		pause_a_moment();
 	}
+	/*
+	 * -EINVAL with the device still waiting: a recovery was started before and broken off; the
+	 * kernel is ready for the next step.
+	 */
+	if (r == -EINVAL && ublk_info(t->control, t->info.dev_id, &info) == 0 &&
+	    info.state == UBLK_DEV_QUIESCED)
+		return 0;
 	return r;
 }
 
+static int check_takeover(const struct ublk_transport *t)
+{
+	const uint64_t needed = UBLK_F_USER_RECOVERY | UBLK_F_USER_RECOVERY_REISSUE;
+
+	if ((t->info.flags & needed) != needed) {
+		log_err("ublk: %s was not made to be taken over; swap off and start afresh",
+			t->device);
+		return -ENODEV;
+	}
+	if (t->info.queue_depth > UBLK_DEPTH || t->info.max_io_buf_bytes > UBLK_IO_MAX ||
+	    t->info.nr_hw_queues > t->o.nqueues) {
+		log_err("ublk: %s has %u queues of %u requests of %u bytes; this version serves at "
+			"most %u, %u, %u here; start the version that made it",
+			t->device, t->info.nr_hw_queues, t->info.queue_depth,
+			t->info.max_io_buf_bytes, t->o.nqueues, UBLK_DEPTH, UBLK_IO_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/*
+ * All that may fail or take memory comes before START_USER_RECOVERY: kernels before 6.16 can't
+ * start a recovery again that was broken off with part of the queues fetched.
+ */
 static int take_over(struct ublk_transport *t)
 {
 	uint32_t id;
@@ -289,26 +332,18 @@ static int take_over(struct ublk_transport *t)
 		return -ENODEV;
 	}
 	r = ublk_info(t->control, id, &t->info);
-	if (r == 0 && (!made_by_us(&t->info) || !(t->info.flags & UBLK_F_USER_RECOVERY_REISSUE)))
-		r = -ENODEV;
-	if (r < 0) {
-		log_err("ublk: %s is not the device that the state was kept for: %s", t->device,
-			strerror(-r));
-		return r;
-	}
-	if (t->info.nr_hw_queues > t->o.nqueues) {
-		log_err("ublk: %s has %u queues; set [device] queues to that", t->device,
-			t->info.nr_hw_queues);
-		return -EINVAL;
-	}
-	r = start_recovery(t);
 	if (r == 0)
-		r = open_node(t);
+		r = check_takeover(t);
 	if (r == 0)
 		r = start_threads(t);
 	if (r == 0)
-		r = ublk_end_recovery(t->control, t->info.dev_id);
-	return r;
+		r = start_recovery(t);
+	if (r == 0)
+		r = open_node(t);
+	if (r < 0)
+		return r;
+	go(t);
+	return ublk_end_recovery(t->control, t->info.dev_id);
 }
 
 /*
@@ -392,12 +427,41 @@ static int ublk_failed_fd(const struct transport *t)
 
 static const char *const modules[] = {"ublk_drv", NULL};
 
+/* Queues of a device that is to be taken over. */
+static int queues_of(const char *device)
+{
+	struct ublk_control *c;
+	struct ublk_dev_info info;
+	uint32_t id;
+	int r;
+
+	if (!ublk_device_number(device, &id))
+		return -ENODEV;
+	r = ublk_control_open(&c);
+	if (r < 0)
+		return r;
+	r = ublk_info(c, id, &info);
+	ublk_control_close(c);
+	return r < 0 ? r : info.nr_hw_queues;
+}
+
+/* Whether the device is beyond being taken over. */
+static bool ublk_gone(const struct transport *base)
+{
+	struct ublk_transport *t = downcast(base);
+	struct ublk_dev_info info;
+	int r = ublk_info(t->control, t->info.dev_id, &info);
+
+	return r == -ENODEV || (r == 0 && info.state == UBLK_DEV_DEAD);
+}
+
 const struct transport_ops transport_ublk = {
 	.name = "ublk",
 	.modules = modules,
 	.unusable = unusable,
 	.default_queues = default_queues,
-	.recovers = true,
+	.queues_of = queues_of,
+	.gone = ublk_gone,
 	.open = ublk_open,
 	.close = ublk_close,
 	.device = ublk_device,

@@ -90,6 +90,21 @@ static unsigned queues(const struct carrier *c, const struct transport_ops *ops)
 	return n;
 }
 
+/* A device that is there has the queues that it was made with. */
+static int choose_queues_of(struct carrier *c, const char *device)
+{
+	int n = c->ops->queues_of ? c->ops->queues_of(device) : -EOPNOTSUPP;
+
+	if (n < 0) {
+		log_err("%s can't be taken over by the transport %s: %s; start with the former "
+			"configuration, or swap off first",
+			device, c->ops->name, strerror(-n));
+		return n;
+	}
+	c->nqueues = (unsigned)n;
+	return 0;
+}
+
 int carrier_choose(struct carrier *c, const struct config *config, const char *takeover)
 {
 	c->config = config;
@@ -98,13 +113,8 @@ int carrier_choose(struct carrier *c, const struct config *config, const char *t
 		log_err("[device] transport: there is none that works here");
 		return -EOPNOTSUPP;
 	}
-	if (takeover && !c->ops->recovers) {
-		log_err("%s can't be taken over by the transport %s; swap off first", takeover,
-			c->ops->name);
-		return -EOPNOTSUPP;
-	}
 	c->nqueues = queues(c, c->ops);
-	return 0;
+	return takeover ? choose_queues_of(c, takeover) : 0;
 }
 
 int carrier_open(struct carrier *c, struct transport **ret, struct transport_options *o)
@@ -114,7 +124,9 @@ int carrier_open(struct carrier *c, struct transport **ret, struct transport_opt
 	while (true) {
 		const struct transport_ops *other;
 
-		o->nqueues = (unsigned)min_u64(queues(c, c->ops), c->nqueues);
+		o->nqueues = c->nqueues;
+		if (!o->takeover)
+			o->nqueues = (unsigned)min_u64(queues(c, c->ops), c->nqueues);
 		r = c->ops->open(ret, o);
 		if (r == 0 || o->takeover)
 			return r;

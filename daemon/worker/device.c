@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/worker/device.h"
 #include "common/log.h"
+#include "common/textfile.h"
 #include "common/util.h"
 #include "daemon/store/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,48 @@
 
 #define PROBE_BYTES 4096u
 #define PROBE_NS    30000000000ull
+
+/* The lock's file holds "PID\n" and, while there is a disk, "PATH DISKSEQ\n". */
+static void read_former(struct device_lock *l)
+{
+	char text[128];
+	ssize_t n = pread(l->fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%*d\n%31s %" SCNu64, l->former.path, &l->former.diskseq) != 2)
+		l->former = (struct device_disk){0};
+}
+
+void device_note(struct device_lock *l, const struct device_disk *d)
+{
+	char text[128];
+	int n = d ? snprintf(text, sizeof(text), "%d\n%s %" PRIu64 "\n", getpid(), d->path,
+			     d->diskseq)
+		  : snprintf(text, sizeof(text), "%d\n", getpid());
+
+	if (ftruncate(l->fd, 0) < 0 || pwrite(l->fd, text, (size_t)n, 0) != n)
+		log_warn("cannot write to the lock's file in " DEVICE_RUN_DIR ": %s",
+			 strerror(errno));
+}
+
+void device_disk(const char *path, struct device_disk *ret)
+{
+	char name[96], line[32];
+
+	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	snprintf(name, sizeof(name), "/sys/block/%s/diskseq",
+		 strrchr(ret->path, '/') ? strrchr(ret->path, '/') + 1 : ret->path);
+	ret->diskseq =
+		textfile_read_line(name, line, sizeof(line)) == 0 ? strtoull(line, NULL, 10) : 0;
+}
+
+bool device_there(const struct device_disk *d)
+{
+	struct device_disk now;
+
+	device_disk(d->path, &now);
+	return d->path[0] && now.diskseq && now.diskseq == d->diskseq;
+}
 
 int device_lock(struct device_lock *ret, const char *name)
 {
@@ -43,11 +87,10 @@ int device_lock(struct device_lock *ret, const char *name)
 			name, pid);
 		return -EBUSY;
 	}
-	n = snprintf(pid, sizeof(pid), "%d\n", getpid());
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-		log_warn("cannot write to %s: %s", path, strerror(errno));
 	ret->fd = fd;
 	fd = -1;
+	read_former(ret);
+	device_note(ret, ret->former.path[0] ? &ret->former : NULL);
 	return 0;
 }
 
@@ -88,19 +131,6 @@ void device_unlink(const char *name)
 	snprintf(path, sizeof(path), DEVICE_LINK_DIR "/%s", name);
 	unlink(path);
 	rmdir(DEVICE_LINK_DIR); /* succeeds for the last one */
-}
-
-bool device_linked(const char *name, char *ret, size_t size)
-{
-	char path[128];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), DEVICE_LINK_DIR "/%s", name);
-	n = readlink(path, ret, size);
-	if (n < 0 || (size_t)n >= size)
-		return false;
-	ret[n] = '\0';
-	return true;
 }
 
 /* By io_uring, since a read(2) of a device that does not answer can't be given up. */

@@ -8,13 +8,25 @@
 #define ZSWAPD_WORKER_DEVICE_H
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #define DEVICE_RUN_DIR	"/run/zswapd"
 #define DEVICE_LINK_DIR "/dev/zswap"
 
+#define DEVICE_PATH_MAX 32
+
+/*
+ * A disk.  The kernel gives a path to one disk after the other, but a sequence number to one only
+ * (Documentation/ABI/stable/sysfs-block, diskseq).
+ */
+struct device_disk {
+	char path[DEVICE_PATH_MAX]; /* "/dev/ublkb0"; empty: none */
+	uint64_t diskseq;
+};
+
 struct device_lock {
 	int fd;
+	struct device_disk former; /* that the name stood for when its last owner died */
 };
 
 #define DEVICE_LOCK_NULL ((struct device_lock){.fd = -1})
@@ -26,13 +38,19 @@ struct device_lock {
 int device_lock(struct device_lock *ret, const char *name);
 void device_unlock(struct device_lock *l);
 
+/* Writes down, beside the lock, which disk the name stands for; NULL: none any more. */
+void device_note(struct device_lock *l, const struct device_disk *d);
+
+/* The disk at @path; diskseq is 0 if it can't be told. */
+void device_disk(const char *path, struct device_disk *ret);
+
+/* Whether @d is still there. */
+bool device_there(const struct device_disk *d);
+
 /* DEVICE_LINK_DIR/@name -> @device, in place of an older link.  -EEXIST: something else is there.
  */
 int device_link(const char *name, const char *device);
 void device_unlink(const char *name);
-
-/* The device that the link leads to, which may be gone; false if there is none. */
-bool device_linked(const char *name, char *ret, size_t size);
 
 /* Reads the device's first 4 KiB, for 30 seconds at most (-ETIMEDOUT). */
 int device_probe(const char *device);

@@ -2,8 +2,10 @@
 #include "daemon/worker/handover.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/worker/device.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -16,6 +18,14 @@ static void take(int *slot, int fd)
 {
 	close_fd(*slot); /* of two of a name, the manager's later one counts */
 	*slot = fd;
+}
+
+static bool owner_there(const struct state_owner *o)
+{
+	struct device_disk d = {.diskseq = o->diskseq};
+
+	snprintf(d.path, sizeof(d.path), "%s", o->device);
+	return device_there(&d);
 }
 
 int handover_receive(struct handover *h)
@@ -43,10 +53,8 @@ int handover_receive(struct handover *h)
 		return 0;
 	if (h->state_fd >= 0 && h->front_fd >= 0) {
 		r = state_read_owner(h->state_fd, &h->owner);
-		if (r < 0)
+		if (r < 0 || owner_there(&h->owner))
 			return r;
-		if (*h->owner.device && access(h->owner.device, F_OK) == 0)
-			return 0;
 	}
 	log_warn("what a former daemon left with the service manager belongs to no device that is "
 		 "there; it is given up");
@@ -62,20 +70,22 @@ void handover_deinit(struct handover *h)
 	h->front_fd = close_fd(h->front_fd);
 }
 
-static void deposit(const char *state, int fd)
+static int deposit(const char *state, int fd)
 {
-	int r = sd_pid_notify_with_fds(0, 0, state, &fd, 1);
-
-	if (r < 0)
-		log_warn("cannot leave the state with the service manager: %s; if this daemon is "
-			 "killed, what is swapped is lost",
-			 strerror(-r));
+	return sd_pid_notify_with_fds(0, 0, state, &fd, 1);
 }
 
 void handover_deposit(const struct engine *e)
 {
-	deposit("FDSTORE=1\nFDNAME=" STATE_NAME, engine_state_fd(e));
-	deposit("FDSTORE=1\nFDNAME=" FRONT_NAME, engine_front_fd(e));
+	int r = deposit("FDSTORE=1\nFDNAME=" STATE_NAME, engine_state_fd(e));
+
+	if (r > 0)
+		r = deposit("FDSTORE=1\nFDNAME=" FRONT_NAME, engine_front_fd(e));
+	if (r <= 0)
+		log_notice("nobody keeps the pages for a successor (%s): if this daemon is killed, "
+			   "what is swapped is lost; run it as a systemd service with "
+			   "FileDescriptorStoreMax=",
+			   r == 0 ? "there is no service manager" : strerror(-r));
 }
 
 void handover_withdraw(void)

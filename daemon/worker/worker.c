@@ -40,6 +40,7 @@ struct worker {
 	struct mover *mover;
 	struct carrier carrier;
 	struct transport *transport;
+	struct device_disk disk;
 	struct control *control;
 	struct endpoint *endpoint;
 	/* read by the stats thread */
@@ -181,7 +182,6 @@ static void stop_mover(struct worker *w)
 
 static int open_transport(struct worker *w)
 {
-	char former[TRANSPORT_DEVICE_MAX];
 	struct transport_options o = {
 		.name = w->config->device_name,
 		.run_dir = DEVICE_RUN_DIR,
@@ -189,49 +189,59 @@ static int open_transport(struct worker *w)
 		.store_fd = w->store ? w->store->fd : -1,
 		.engine = w->engine,
 	};
+	int r;
 
 	if (inherits(w))
 		o.takeover = w->handover.owner.device;
-	else if (device_linked(w->config->device_name, former, sizeof(former)))
-		o.former = former;
-	return carrier_open(&w->carrier, &w->transport, &o);
+	else if (device_there(&w->lock.former))
+		o.former = w->lock.former.path;
+	r = carrier_open(&w->carrier, &w->transport, &o);
+	if (r < 0)
+		return r;
+	device_disk(w->carrier.ops->device(w->transport), &w->disk);
+	device_note(&w->lock, &w->disk);
+	return 0;
 }
 
 static void close_transport(struct worker *w)
 {
 	w->transport->ops->close(w->transport);
 	w->transport = NULL;
+	/* Not before: who is killed in between leaves a device that must be found. */
+	device_note(&w->lock, NULL);
+	device_unlink(w->config->device_name);
 }
 
 /* From here on the pages outlive this process, if the device does. */
 static int leave_pages(struct worker *w)
 {
-	if (!w->carrier.ops->recovers)
+	if (!w->carrier.ops->queues_of)
 		return 0;
-	engine_set_device(w->engine, w->carrier.ops->device(w->transport));
+	engine_set_device(w->engine, w->disk.path, w->disk.diskseq);
 	handover_deposit(w->engine);
 	return 0;
 }
 
 static void withdraw_pages(struct worker *w)
 {
-	if (w->carrier.ops->recovers)
+	if (w->carrier.ops->queues_of)
 		handover_withdraw();
+}
+
+/* What is wrong with a device that was taken over is no reason to let all of its pages go. */
+static int unless_inherited(const struct worker *w, int r)
+{
+	return inherits(w) ? 0 : r;
 }
 
 static int probe_device(struct worker *w)
 {
-	return device_probe(w->carrier.ops->device(w->transport));
+	return unless_inherited(w, device_probe(w->disk.path));
 }
 
 static int link_device(struct worker *w)
 {
-	return device_link(w->config->device_name, w->carrier.ops->device(w->transport));
-}
-
-static void unlink_device(struct worker *w)
-{
-	device_unlink(w->config->device_name);
+	return unless_inherited(w, device_link(w->config->device_name, w->disk.path));
 }
 
 static int control_apply(void *ctx, enum config_option_id id, const struct config *c,
@@ -295,8 +305,10 @@ static int start_swap(struct worker *w)
 
 	if (!w->config->swap_enable)
 		return 0;
-	if (inherits(w) && swap_usage(dev, &total, &used) == 0)
-		return 0; /* it never went off */
+	/* Formatted only if it certainly is no swap: after a takeover it never went off. */
+	r = swap_usage(dev, &total, &used);
+	if (inherits(w) && r != -ENOENT)
+		return 0;
 	r = swap_format(dev, w->config->device_name);
 	if (r < 0)
 		return r;
@@ -320,7 +332,7 @@ static const struct step {
 	{"make the device", open_transport, close_transport},
 	{"leave the pages to a successor", leave_pages, withdraw_pages},
 	{"read from the device", probe_device, NULL},
-	{"link the device", link_device, unlink_device},
+	{"link the device", link_device, NULL}, /* undone when the device is gone */
 	{"take requests", make_control, free_control},
 	{"start the statistics", start_endpoint, stop_endpoint},
 	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
@@ -406,6 +418,25 @@ static bool asked_to_stop(struct worker *w)
 	return false;
 }
 
+/*
+ * The device can't be served any more.  Where it waits for a successor, everything is left to that
+ * one: 1.  Else it is over: -EIO.
+ */
+static int device_failed(struct worker *w)
+{
+	const struct transport_ops *ops = w->carrier.ops;
+
+	if (ops->gone && !ops->gone(w->transport)) {
+		log_err("%s can't be served by this process; it and its pages are left to a "
+			"successor",
+			w->disk.path);
+		return 1;
+	}
+	log_err("the kernel has taken %s away; what was swapped to it is lost", w->disk.path);
+	return -EIO;
+}
+
+/* 0: asked to stop, and nothing is swapped any more; else as device_failed(). */
 static int serve(struct worker *w)
 {
 	struct pollfd fds[] = {
@@ -418,9 +449,7 @@ static int serve(struct worker *w)
 		poll(fds, ARRAY_SIZE(fds), TICK_MS);
 		log_drain();
 		if (fds[1].revents) {
-			log_err("the kernel has taken %s away; what was swapped to it is lost",
-				w->carrier.ops->device(w->transport));
-			return -EIO;
+			return device_failed(w);
 		}
 		if (fds[2].revents)
 			endpoint_work(w->endpoint);
@@ -459,9 +488,11 @@ int worker_run(const struct config *config, const struct config_source *source)
 	if (r == 0) {
 		announce(&w);
 		r = serve(&w);
-		undo_steps(&w, ARRAY_SIZE(steps));
-		log_info("stopped");
+		if (r <= 0) {
+			undo_steps(&w, ARRAY_SIZE(steps));
+			log_info("stopped");
+		}
 	}
 	log_drain();
-	return r;
+	return r > 0 ? -EIO : r;
 }
