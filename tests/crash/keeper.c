@@ -12,7 +12,8 @@
  * keeps is not, so the machine must not be short of memory meanwhile.
  *
  * REPORT gets a line each time that the daemon is ready: "ready N MS", N from 0, with the
- * milliseconds since it was started or, from 1 on, since its predecessor was killed.
+ * milliseconds since it was started or, from 1 on, since its predecessor was killed.  Before that,
+ * "gone MS", when the kernel had cleared the predecessor away.
  */
 #include "common/util.h"
 
@@ -202,6 +203,7 @@ static void replace(char *const argv[])
 	kill(daemon_pid, SIGKILL);
 	if (waitpid(daemon_pid, &status, 0) < 0)
 		die("waitpid");
+	fprintf(report, "gone %.1f\n", (double)(now_ns() - began) / 1e6);
 	start(argv);
 }
 

@@ -41,7 +41,7 @@ cat /results/load.log
 [ "$(counter swap checksum_failures_total)" -eq 0 ] || fail "checksum failures"
 [ "$(counter swap slots_lost)" -eq 0 ] || fail "slots lost"
 ok "$((n - 1)) kills under a program with $size MiB of verified pages"
-awk '$2 > 0 { print $3 }' /results/ready | sort -n |
+awk '$1 == "ready" && $2 > 0 { print $3 }' /results/ready | sort -n |
 	awk '{ v[NR] = $1 } END { printf "ms from kill to ready: median %s, most %s\n", v[int((NR + 1) / 2)], v[NR] }'
 
 kill -TERM $keeper
