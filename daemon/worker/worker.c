@@ -13,6 +13,7 @@
 #include "daemon/worker/endpoint.h"
 #include "daemon/worker/handover.h"
 #include "daemon/worker/live.h"
+#include "daemon/worker/reclaim.h"
 #include "daemon/worker/swap.h"
 #include "daemon/worker/system.h"
 
@@ -34,6 +35,7 @@ struct worker {
 	struct device_lock lock;
 	struct handover handover;
 	struct system_grants grants;
+	struct reclaim reclaim;
 	struct store *store;
 	bool store_polls;
 	struct engine *engine;
@@ -105,6 +107,17 @@ static int prepare_system(struct worker *w)
 {
 	system_check();
 	return system_prepare(&w->grants);
+}
+
+static int adapt_reclaim(struct worker *w)
+{
+	reclaim_adapt(&w->reclaim, RECLAIM_BOOST_PATH, DEVICE_RUN_DIR "/watermark_boost");
+	return 0;
+}
+
+static void restore_reclaim(struct worker *w)
+{
+	reclaim_restore(&w->reclaim);
 }
 
 static int open_store(struct worker *w)
@@ -326,6 +339,7 @@ static const struct step {
 	{"take over what a former daemon left", receive_pages, close_pages},
 	{"choose a transport", choose_transport, NULL},
 	{"lock memory", prepare_system, NULL},
+	{"adapt the kernel's reclaim", adapt_reclaim, restore_reclaim},
 	{"open the store", open_store, close_store},
 	{"make the tiers", open_engine, close_engine},
 	{"start the mover", start_mover, stop_mover},
