@@ -156,7 +156,27 @@ top
 pid=$(terminal display -p -t term '#{pane_pid}')
 kill -TERM "$(pgrep -P "$pid" zswapctl)"
 check_restored 143
+
+# Stopped and gone on with, it draws anew.
+top
+terminal send-keys -t term C-z
+shows Stopped 10
+type_line fg
+shows 'reads from' 10
+
+# A daemon that hangs does not make it hang.
+kill -STOP "${ZSWAPD_PIDS[$n]}"
+shows 'NO ANSWER' 15
+terminal send-keys -t term q
+wait_for "[ \"\$(terminal display -p -t term '#{pane_current_command}')\" = bash ]" 3 || fail "it does not end while the daemon hangs"
+kill -CONT "${ZSWAPD_PIDS[$n]}"
+check_restored 0
+
+# It ends with its terminal.
+top
+pid=$(pgrep -P "$pid" zswapctl)
 close_terminal
+wait_for "has_ended $pid" 5 || fail "it outlives its terminal"
 
 # Without UTF-8, without colour, as anybody.
 open_terminal 80x24
