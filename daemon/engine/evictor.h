@@ -125,20 +125,26 @@ int evictor_job_write(struct evictor *v, uint32_t segment);
 void evictor_job_writes_reset(struct evictor *v);
 void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret);
 
+/* Sealed segments in memory, or stored ones, with anything live. */
 enum evictor_find {
-	EVICTOR_FIND_NEXT,	    /* in memory, in the order in which segments leave */
-	EVICTOR_FIND_SURVIVOR,	    /* in memory, of what came back from the store */
-	EVICTOR_FIND_SPARSE,	    /* in memory, the least live bytes */
-	EVICTOR_FIND_SPARSE_STORED, /* in the store, the least live bytes */
+	EVICTOR_FIND_NEXT,     /* in memory, that may go to the store */
+	EVICTOR_FIND_SURVIVOR, /* in memory, of what came back from the store */
+	EVICTOR_FIND_SPARSE,   /* in memory */
+	EVICTOR_FIND_SPARSE_STORED,
 };
 
 /*
- * A sealed or stored segment opened before @before with at most @live_max live bytes; SEGMENT_NONE
- * as id: there is none.
+ * Of those that were opened before @before, the one that would leave first.  SEGMENT_NONE as id:
+ * there is none.
  */
-struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before,
-				  uint32_t live_max);
-/* The sum of what evictor_find() would find one after the other. */
+struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before);
+/*
+ * Of those that were opened before @before and have at most @live_max live bytes, any from *cursor
+ * (0 at first) on, which it is then at: once it is dealt with, it is found no more.
+ */
+struct survey_victim evictor_find_sparse(struct evictor *v, enum evictor_find what, uint64_t before,
+					 uint32_t live_max, uint32_t *cursor);
+/* The sum of all that would be found. */
 void evictor_sum(struct evictor *v, enum evictor_find what, uint64_t before, uint32_t live_max,
 		 uint32_t *ret_segments, uint64_t *ret_live);
 /* Segments opened from now on are not before this. */

@@ -114,66 +114,77 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 	survey_memory(v, ret);
 }
 
-/* Whether the segment is one of those that are looked for. */
-static bool is_found(struct evictor *v, uint32_t id, enum evictor_find what, uint64_t before,
-		     uint32_t live_max)
+/* What there is to be walked over: frames for segments in memory, else all records. */
+static uint32_t walk_end(const struct evictor *v, enum evictor_find what)
 {
-	struct segment *s = &v->e->state->segments[id];
-	bool stored = what == EVICTOR_FIND_SPARSE_STORED;
-	uint32_t live;
+	return what == EVICTOR_FIND_SPARSE_STORED ? atomic_load(&v->e->records_top)
+						  : v->e->front->top;
+}
 
+/* Whether the segment at this step of the walk is one of those that are looked for. */
+static bool is_found(struct evictor *v, uint32_t step, enum evictor_find what, uint64_t before,
+		     uint32_t live_max, struct survey_victim *ret)
+{
+	bool stored = what == EVICTOR_FIND_SPARSE_STORED;
+	/* acquire: pairs with the release in writer_open(). */
+	uint32_t id =
+		stored ? step
+		       : atomic_load_explicit(&v->e->frame_segment[step], memory_order_acquire);
+	struct segment *s;
+
+	if (id == SEGMENT_NONE)
+		return false;
+	s = &v->e->state->segments[id];
 	/* `seq` and `kind` are an open segment's owner's, until it is sealed. */
 	if (segment_state_load(s) != (stored ? SEGMENT_STORED : SEGMENT_SEALED) ||
 	    s->seq >= before || evictor_is_suspect(v, id))
 		return false;
-	live = segment_live_bytes(s);
-	if (live == 0 || live > live_max)
+	*ret = victim(v, id);
+	if (ret->live == 0 || ret->live > live_max)
 		return false;
 	if (what == EVICTOR_FIND_NEXT)
 		return may_leave(v, s);
 	if (what == EVICTOR_FIND_SURVIVOR)
 		return s->kind == SEGMENT_SURVIVOR;
-	return !stored || now_ns() >= v->clean_again[id];
+	return v->clean_again[id] == 0 || now_ns() >= v->clean_again[id];
 }
 
-static bool is_better(struct evictor *v, const struct survey_victim *a,
-		      const struct survey_victim *b, enum evictor_find what)
+struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before)
 {
+	struct survey_victim best = {.id = SEGMENT_NONE}, w;
 	struct segment *segments = v->e->state->segments;
 
-	if (b->id == SEGMENT_NONE)
-		return true;
-	return what == EVICTOR_FIND_NEXT || what == EVICTOR_FIND_SURVIVOR
-		       ? leaves_before(&segments[a->id], &segments[b->id])
-		       : a->live < b->live;
-}
-
-struct survey_victim evictor_find(struct evictor *v, enum evictor_find what, uint64_t before,
-				  uint32_t live_max)
-{
-	struct survey_victim best = {.id = SEGMENT_NONE};
-
-	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
-		struct survey_victim w;
-
-		if (!is_found(v, i, what, before, live_max))
-			continue;
-		w = victim(v, i);
-		if (is_better(v, &w, &best, what))
+	for (uint32_t i = 0; i < walk_end(v, what); i++) {
+		if (is_found(v, i, what, before, SEGMENT_SIZE, &w) &&
+		    (best.id == SEGMENT_NONE || leaves_before(&segments[w.id], &segments[best.id])))
 			best = w;
 	}
 	return best;
 }
 
+struct survey_victim evictor_find_sparse(struct evictor *v, enum evictor_find what, uint64_t before,
+					 uint32_t live_max, uint32_t *cursor)
+{
+	struct survey_victim w;
+
+	for (; *cursor < walk_end(v, what); ++*cursor) {
+		if (is_found(v, *cursor, what, before, live_max, &w))
+			return w;
+	}
+	return (struct survey_victim){.id = SEGMENT_NONE};
+}
+
 void evictor_sum(struct evictor *v, enum evictor_find what, uint64_t before, uint32_t live_max,
 		 uint32_t *ret_segments, uint64_t *ret_live)
 {
+	struct survey_victim w;
+
 	*ret_segments = 0;
 	*ret_live = 0;
-	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
-		if (!is_found(v, i, what, before, live_max))
+	for (uint32_t i = 0; i < walk_end(v, what); i++) {
+		if (!is_found(v, i, what, before, live_max, &w))
 			continue;
 		++*ret_segments;
-		*ret_live += segment_live_bytes(&v->e->state->segments[i]);
+		*ret_live += w.live;
 	}
 }

@@ -71,7 +71,7 @@ static bool store_is_full(struct evictor *v)
 /* The next segment on its way out. */
 static enum verdict write_next(struct jobs *j, struct evictor *v, unsigned under_way)
 {
-	struct survey_victim w = evictor_find(v, EVICTOR_FIND_NEXT, j->before, SEGMENT_SIZE);
+	struct survey_victim w = evictor_find(v, EVICTOR_FIND_NEXT, j->before);
 	int r;
 
 	if (w.id == SEGMENT_NONE) {
@@ -144,20 +144,22 @@ static void begin_compact(struct jobs *j, struct evictor *v)
 /* What was gathered from the store goes back to it, so that memory does not fill with it. */
 static bool return_survivors(struct evictor *v)
 {
-	struct survey_victim w = evictor_find(v, EVICTOR_FIND_SURVIVOR, UINT64_MAX, SEGMENT_SIZE);
+	struct survey_victim w = evictor_find(v, EVICTOR_FIND_SURVIVOR, UINT64_MAX);
 
 	return w.id != SEGMENT_NONE && evictor_job_write(v, w.id) == 0;
 }
 
 static enum verdict clean_one(struct jobs *j, struct evictor *v)
 {
-	struct survey_victim w = evictor_find(v, EVICTOR_FIND_SPARSE, j->before, SPARSE);
+	struct survey_victim w =
+		evictor_find_sparse(v, EVICTOR_FIND_SPARSE, j->before, SPARSE, &j->frame);
 	bool stored = w.id == SEGMENT_NONE;
 	struct survey s;
 	int r;
 
 	if (stored)
-		w = evictor_find(v, EVICTOR_FIND_SPARSE_STORED, j->before, SPARSE);
+		w = evictor_find_sparse(v, EVICTOR_FIND_SPARSE_STORED, j->before, SPARSE,
+					&j->record);
 	if (w.id == SEGMENT_NONE)
 		return OVER;
 	/* Writers come first: the mover's next rounds make room. */
@@ -246,6 +248,7 @@ static enum verdict cancel(struct jobs *j, struct evictor *v)
 
 uint64_t jobs_step(struct jobs *j, struct evictor *v)
 {
+	uint64_t start = now_ns();
 	enum verdict verdict;
 	struct evictor_job job;
 
@@ -256,7 +259,9 @@ uint64_t jobs_step(struct jobs *j, struct evictor *v)
 	verdict = job.cancelled ? cancel(j, v) : slice(j, v, job.kind);
 	switch (verdict) {
 	case GO_ON:
-		return 0;
+		/* What takes the CPU leaves it alone for as long as it had it: others are waiting.
+		 */
+		return job.kind == ENGINE_JOB_WRITEBACK ? 0 : now_ns() - start;
 	case LATER:
 		return LATER_NS;
 	case FOR_STORE:

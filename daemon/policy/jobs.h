@@ -2,7 +2,7 @@
 /*
  * Jobs, a slice at a time: what engine_job_start() asks for, carried out by the mover between two
  * of its rounds.  A slice is about one segment's work, some milliseconds at most, but for a read of
- * a segment from a slow store.
+ * a segment from a slow store.  What is bound by the CPU takes half of one.
  */
 #ifndef ZSWAPD_POLICY_JOBS_H
 #define ZSWAPD_POLICY_JOBS_H
@@ -14,6 +14,8 @@ struct jobs {
 	uint32_t id;	 /* 0: none */
 	uint64_t before; /* only segments opened before that are touched */
 	bool sealed;	 /* by a writeback: what the mover had open */
+	uint32_t frame;	 /* how far a compaction has come */
+	uint32_t record;
 	/* bytes */
 	uint64_t gained; /* by cleaning */
 	uint64_t total;	 /* expected */
