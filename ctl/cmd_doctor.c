@@ -7,6 +7,7 @@
 #include "ctl/find.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +26,37 @@ static void get_option(struct context *ctx, const char *key, struct ctl_text *re
 		*ret = o->value;
 }
 
+/* Why STATUS brought nothing.  VERSION is answered whatever the protocol. */
+static void explain_silence(struct context *ctx, struct doctor_machine *m, int err)
+{
+	const struct ctl_status *st = &stats_reply.status;
+
+	if (err == -ECONNREFUSED)
+		snprintf(m->silence, sizeof(m->silence), "nobody answers for device '%s'",
+			 ctx->device);
+	else
+		error_text(ctx, &status_reply, err, m->silence, sizeof(m->silence));
+	if ((err != 1 && err != -EPROTO) ||
+	    ask_quietly(ctx, NLPROTO_CMD_VERSION, &stats_reply) != 0 || !st->protocol.known ||
+	    st->protocol.v == NLPROTO_VERSION)
+		return;
+	m->other_protocol = true;
+	snprintf(m->silence, sizeof(m->silence),
+		 "zswapd %.63s speaks version %" PRIu64 " of the protocol, zswapctl " ZSWAPD_VERSION
+		 " version %d",
+		 st->daemon_version.known ? st->daemon_version.s : "?", st->protocol.v,
+		 NLPROTO_VERSION);
+}
+
 /* Everything that the daemon may know; what fails is left unknown. */
 static void ask_daemon(struct context *ctx, struct doctor_machine *m)
 {
 	int err = ask_quietly(ctx, NLPROTO_CMD_STATUS, &status_reply);
 
-	if (err == -ECONNREFUSED)
-		snprintf(m->silence, sizeof(m->silence), "nobody answers for device '%s'",
-			 ctx->device);
-	else if (err)
-		error_text(ctx, &status_reply, err, m->silence, sizeof(m->silence));
-	if (err)
+	if (err) {
+		explain_silence(ctx, m, err);
 		return;
+	}
 	m->status = &status_reply.status;
 	get_option(ctx, "swap.discard", &m->swap_discard);
 	get_option(ctx, "swap.enable", &m->swap_enable);

@@ -58,6 +58,7 @@ struct doctor_machine {
 	struct ctl_text swap_discard;	 /* the daemon's option of that name, where known */
 	struct ctl_text swap_enable;
 	char silence[NLPROTO_TEXT_MAX]; /* why there is no answer */
+	bool other_protocol;		/* it is there, but of another version */
 
 	/* Filled in by doctor_run(). */
 	char node[DOCTOR_NODE_MAX]; /* "loop0"; empty if the device is not there */

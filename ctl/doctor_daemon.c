@@ -56,6 +56,13 @@ void doctor_check_daemon(const struct doctor_machine *m, struct doctor_report *r
 	const char *state;
 	uint32_t port;
 
+	if (m->other_protocol) {
+		doctor_finding(r, "version",
+			       "Restart the service, so that the installed version runs, or call "
+			       "the zswapctl that belongs to the daemon.",
+			       "%s", m->silence);
+		return;
+	}
 	if (!m->status && portfile_read(m->run_dir, m->device, &port) == 0) {
 		doctor_finding(r, "daemon",
 			       "Look into its log (journalctl -u zswapd), and start it again. "

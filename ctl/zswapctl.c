@@ -15,9 +15,9 @@
 
 #define WAIT_OPTION "      --no-wait      begins it and returns at once\n"
 
-#define WAIT_NOTE                                                                                  \
-	"\nCtrl-C ends the waiting, not the work: 'zswapctl job' shows how far it is, 'zswapctl\n" \
-	"job --cancel' ends it.\n"
+#define WAIT_NOTE                                                                                \
+	"\nCtrl-C ends the waiting, not the work: 'zswapctl job' shows how far it is, and can\n" \
+	"end it.\n"
 
 const struct command commands[] = {
 	{"status", "", "One screen: device, tiers, hit rates, latency, health.", "", cmd_status},

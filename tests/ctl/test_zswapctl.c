@@ -10,6 +10,9 @@
 #include "tests/ctl/program.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 #include <setjmp.h>
@@ -179,6 +182,70 @@ static void an_impostor_is_not_believed(void **state)
 	assert_has(program_err, "uid 65534, not by zswapd");
 }
 
+/* Answers VERSION and nothing else, as a daemon of protocol 2 does to us. */
+static void answer_as_newer(struct nl_sock *sk)
+{
+	union {
+		struct nlmsghdr nlh;
+		char bytes[4096];
+	} rq = {.bytes = {0}};
+	struct sockaddr_nl from = {0};
+	socklen_t len = sizeof(from);
+	struct nlproto_hdr *hdr = nlmsg_data(&rq.nlh);
+	struct nlmsgerr err = {.error = -EPROTONOSUPPORT};
+	struct nl_msg *msg = nlmsg_alloc();
+
+	if (recvfrom(nl_socket_get_fd(sk), &rq, sizeof(rq), 0, (struct sockaddr *)&from, &len) < 0)
+		_exit(1);
+	if (hdr->cmd == NLPROTO_CMD_VERSION) {
+		nlmsg_put(msg, 0, rq.nlh.nlmsg_seq, NLPROTO_MSG_TYPE, sizeof(*hdr), 0);
+		*(struct nlproto_hdr *)nlmsg_data(nlmsg_hdr(msg)) =
+			(struct nlproto_hdr){.cmd = hdr->cmd, .version = 2};
+		nla_put_string(msg, NLPROTO_A_DEVICE, "ctl-new");
+		nla_put_string(msg, NLPROTO_A_DAEMON_VERSION, "9.0.0");
+		nla_put_u8(msg, NLPROTO_A_PROTOCOL, 2);
+	} else {
+		err.msg = rq.nlh;
+		nlmsg_put(msg, 0, rq.nlh.nlmsg_seq, NLMSG_ERROR, sizeof(err),
+			  NLM_F_CAPPED | NLM_F_ACK_TLVS);
+		memcpy(nlmsg_data(nlmsg_hdr(msg)), &err, sizeof(err));
+		nla_put_string(msg, NLMSGERR_ATTR_MSG, "version 1 is not spoken here");
+	}
+	sendto(nl_socket_get_fd(sk), nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len, 0,
+	       (struct sockaddr *)&from, sizeof(from));
+	nlmsg_free(msg);
+}
+
+static void a_daemon_of_another_protocol_is_named(void **state)
+{
+	struct nl_sock *sk;
+	pid_t pid;
+
+	if (geteuid())
+		skip();
+	sk = nl_socket_alloc();
+	nl_socket_set_local_port(sk, nlproto_port("ctl-new"));
+	assert_int_equal(nl_connect(sk, NETLINK_USERSOCK), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(30);
+		while (true)
+			answer_as_newer(sk);
+	}
+	assert_int_equal(program_run(true, "--device ctl-new status"), 5);
+	assert_has(program_err, "version 1 is not spoken here");
+	assert_int_equal(program_run(true, "--device ctl-new version"), 0);
+	assert_has(program_out, "zswapd 9.0.0, protocol 2\n");
+	assert_int_equal(program_run(true, "--device ctl-new doctor"), 7);
+	assert_has(program_out,
+		   "[FIND] version      zswapd 9.0.0 speaks version 2 of the protocol,");
+	assert_has_not(program_out, "] daemon  ");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	nl_socket_free(sk);
+}
+
 static void another_device_on_the_port(void **state)
 {
 	struct stats_server *s;
@@ -284,6 +351,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(a_silent_port_times_out),
 		cmocka_unit_test(an_impostor_is_not_believed),
+		cmocka_unit_test(a_daemon_of_another_protocol_is_named),
 		cmocka_unit_test(another_device_on_the_port),
 		cmocka_unit_test(wrong_usage),
 		cmocka_unit_test(help_and_version),
