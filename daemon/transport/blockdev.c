@@ -5,8 +5,35 @@
 #include "common/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
+
+/* A request of swap is a cluster's 32 pages mostly. */
+#define REQUEST_BYTES KIB(128)
+#define MEMORY_SHARE  64
+#define REQUESTS_MIN  8
+
+static int limit_requests(const char *name)
+{
+	char path[96], text[24];
+	struct sysinfo info;
+	uint64_t wanted;
+	int r;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests", name);
+	r = textfile_read_line(path, text, sizeof(text));
+	if (r < 0 || sysinfo(&info) < 0)
+		return r < 0 ? r : -errno;
+	wanted = (uint64_t)info.totalram * info.mem_unit / MEMORY_SHARE / REQUEST_BYTES;
+	wanted = max_u64(wanted, REQUESTS_MIN);
+	if (wanted >= strtoull(text, NULL, 10))
+		return 0;
+	snprintf(text, sizeof(text), "%" PRIu64, wanted);
+	return textfile_write(path, text);
+}
 
 void blockdev_tune(const char *name)
 {
@@ -19,14 +46,17 @@ void blockdev_tune(const char *name)
 		{"queue/wbt_lat_usec", "0"},
 	};
 	char path[96];
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-		int r;
-
 		snprintf(path, sizeof(path), "/sys/block/%s/%s", name, settings[i].attribute);
 		r = textfile_write(path, settings[i].value);
 		/* A kernel without such a setting does not do such a thing. */
 		if (r < 0 && r != -ENOENT)
 			log_warn("cannot set %s to %s: %s", path, settings[i].value, strerror(-r));
 	}
+	r = limit_requests(name);
+	if (r < 0)
+		log_warn("cannot limit the requests of %s to a share of memory: %s", name,
+			 strerror(-r));
 }

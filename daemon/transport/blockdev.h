@@ -15,6 +15,10 @@
  *		which would pull 128 KiB through the daemon every time
  *	no writeback throttling
  *		it makes kswapd wait, for the sake of readers that a queue here does not delay
+ *	so many requests at a time that their pages are a 64th of memory
+ *		pages on their way to swap can't be reclaimed otherwise.  If they are all that there
+ *		is, reclaim finds nothing, and the OOM killer acts; if not, reclaim waits for a free
+ *		request instead
  *
  * What can't be set is warned about, and the device works all the same.
  */
