@@ -42,13 +42,8 @@ static void loads(const char *module, const char *path)
 
 static int setup(void **state)
 {
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("dev", "/dev", "tmpfs", 0, NULL) < 0 ||
-	    mount("sbin", "/usr/sbin", "tmpfs", 0, NULL) < 0) {
-		print_message("skipped: no mount namespace of its own: %s\n", strerror(errno));
-		return -1;
-	}
+	assert_int_equal(mount("dev", "/dev", "tmpfs", 0, NULL), 0);
+	assert_int_equal(mount("sbin", "/usr/sbin", "tmpfs", 0, NULL), 0);
 	write_file("/dev/null", "", 0666);
 	assert_int_equal(mkdir("/dev/loads", 0755), 0);
 	write_file("/usr/sbin/modprobe",
@@ -234,8 +229,8 @@ int main(void)
 		T(what_fails_gives_way),
 	};
 
-	if (geteuid() != 0) {
-		puts("skipped: needs root, for a mount namespace");
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		printf("skipped: no mount namespace of its own: %s\n", strerror(errno));
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
