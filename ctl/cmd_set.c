@@ -70,23 +70,31 @@ enum exit_code cmd_get(struct context *ctx, const struct command *self, int argc
 	return EXIT_PARTIAL;
 }
 
-/* Lowering the limit takes time, which the daemon spends in a job. */
-static enum exit_code follow_shrinking(struct context *ctx, bool wait, bool limit)
+/* The job that is there now; one of number 0 if there is none. */
+static struct ctl_job job_now(struct context *ctx)
 {
-	struct ctl_job job;
-
 	if (ask_quietly(ctx, NLPROTO_CMD_JOB, &reply) != 0 || !reply.job.known)
-		return EXIT_OK;
-	job = reply.job;
-	if (job.state.v != NLPROTO_JOB_STATE_RUNNING)
-		return EXIT_OK;
-	if (job.kind.v != NLPROTO_JOB_SHRINK) {
-		/* Then the way down, if there is one, is not shown: one job at a time is. */
-		if (limit)
-			printf("another job is under way; pages leave memory beside it\n");
+		return (struct ctl_job){0};
+	return reply.job;
+}
+
+/*
+ * Lowering the limit takes time, which the daemon spends in a job.  It may be over by now: then its
+ * number tells that it is none of before.
+ */
+static enum exit_code follow_shrinking(struct context *ctx, const struct ctl_job *before, bool wait)
+{
+	struct ctl_job job = job_now(ctx);
+	bool runs = job.state.known && job.state.v == NLPROTO_JOB_STATE_RUNNING;
+
+	if (runs && job.kind.v != NLPROTO_JOB_SHRINK) {
+		/* One job at a time is shown. */
+		printf("another job is under way; what must leave memory leaves it beside that\n");
 		return EXIT_OK;
 	}
-	if (wait)
+	if (!job.known || job.kind.v != NLPROTO_JOB_SHRINK || (!runs && job.id.v == before->id.v))
+		return EXIT_OK;
+	if (wait || !runs)
 		return follow_job(ctx, &job);
 	printf("pages leave memory in the background; 'zswapctl job' shows how far it is\n");
 	return EXIT_OK;
@@ -100,18 +108,23 @@ enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc
 		CMD_COMMON_LONG,
 	};
 	struct ctl_request rq = {.cmd = NLPROTO_CMD_SET};
+	struct ctl_job before;
 	enum exit_code code;
 
 	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 2, 2, &code))
 		return code;
 	rq.key = argv[optind];
 	rq.value = argv[optind + 1];
+	code = need_device(ctx);
+	if (code != EXIT_OK)
+		return code;
+	before = job_now(ctx);
 	code = request(ctx, &rq, &reply);
 	if (code != EXIT_OK)
 		return code;
 	put_lines(&reply.lines);
 	fflush(stdout);
-	return follow_shrinking(ctx, !no_wait, !strcmp(rq.key, "memory.limit"));
+	return strcmp(rq.key, "memory.limit") ? EXIT_OK : follow_shrinking(ctx, &before, !no_wait);
 }
 
 enum exit_code cmd_reload(struct context *ctx, const struct command *self, int argc, char **argv)

@@ -32,7 +32,7 @@ static struct stats_option options[2];
 static struct stats_job job;
 static enum nlproto_job_state job_end;
 static uint64_t job_found, job_bytes;
-static bool job_stands_still;
+static bool job_stands_still, job_is_quick;
 
 static struct stats_server *server;
 static atomic_bool owner_ends;
@@ -95,6 +95,10 @@ static void begin(enum nlproto_job_kind kind)
 		.unit = kind == NLPROTO_JOB_CHECK ? NLPROTO_UNIT_PAGES : NLPROTO_UNIT_BYTES,
 		.total = 3 << 20,
 	};
+	if (job_is_quick) {
+		job.done = job.total;
+		job.state = NLPROTO_JOB_STATE_DONE;
+	}
 }
 
 static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
@@ -188,7 +192,7 @@ static int start(void **state)
 	job_end = NLPROTO_JOB_STATE_DONE;
 	job_found = 0;
 	job_bytes = 7;
-	job_stands_still = false;
+	job_stands_still = job_is_quick = false;
 	owner_ends = false;
 	assert_int_equal(stats_server_new(&server, "ctl-test", &ops, NULL), 0);
 	assert_int_equal(stats_server_set_run_dir(server, run_dir), 0);
@@ -279,6 +283,15 @@ static void a_lower_limit_is_waited_for(void **state)
 	/* No bar where no terminal is. */
 	assert_string_equal(program_err, "");
 	assert_int_equal(job.state, NLPROTO_JOB_STATE_DONE);
+	/* Raised again: the old job is not told of once more. */
+	assert_int_equal(program_run(false, "set memory.limit 268435456"), 0);
+	assert_string_equal(program_out, "memory.limit: 67108864 -> 268435456\n");
+	/* So quick that it is over before anybody looks. */
+	job_is_quick = true;
+	assert_int_equal(program_run(false, "set memory.limit 67108864"), 0);
+	assert_string_equal(program_out, "memory.limit: 268435456 -> 67108864\n"
+					 "shrink: 3.0 MiB of memory have become free\n");
+	job_is_quick = false;
 	job_stands_still = true;
 	assert_int_equal(program_run(false, "set --no-wait memory.limit 16777216"), 0);
 	assert_int_equal(job.state, NLPROTO_JOB_STATE_RUNNING);
