@@ -39,12 +39,13 @@ done
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=131072,cache=none share /share ||
 	echo "init: no results can be handed over"
 
-# Whoever waits longer than this has been forgotten; who has died of an error ends the machine.
-echo 10 >/proc/sys/kernel/hung_task_timeout_secs
+# Whoever waits longer than this has been forgotten, however slow the emulation is.
+echo 30 >/proc/sys/kernel/hung_task_timeout_secs
 echo 2 >/proc/sys/kernel/hung_task_check_interval_secs 2>/dev/null
 echo 1 >/proc/sys/kernel/print-fatal-signals
 
-guard $((GUEST_LIMIT > 20 ? GUEST_LIMIT - 10 : GUEST_LIMIT / 2)) &
+# Before the limit strikes, the console gets who waits for what.
+guard $((GUEST_LIMIT > 80 ? GUEST_LIMIT - 40 : GUEST_LIMIT / 2)) &
 
 cd /root || exit
 export ZSWAPD=/usr/bin/zswapd ZSWAPCTL=/usr/bin/zswapctl PAGELOAD=/usr/bin/pageload SLOTS=/usr/bin/slots

@@ -20,5 +20,5 @@ need unload ublk_drv
 [ ! -e /dev/ublk-control ] || fail "ublk_drv is still there"
 need load ublk_drv ublks_max=3
 [ "$(cat /sys/module/ublk_drv/parameters/ublks_max)" -eq 3 ] || fail "the module took no parameter"
-[ "$(cat /proc/sys/kernel/hung_task_timeout_secs)" -eq 10 ] || fail "hung tasks are not looked for"
+[ "$(cat /proc/sys/kernel/hung_task_timeout_secs)" -eq 30 ] || fail "hung tasks are not looked for"
 test_end

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The whole machine is short of memory: a program needs twice what there is, no cgroup protects
 # anybody, and all swap is zswapd's.  It finishes with every byte right, and the daemon never waits
-# for its own swap.
+# for its own swap.  What it sets in the kernel for that is set back in the end.
 # usage: test-swap.sh TRANSPORT MIB [SWAPPINESS]
 #
 # MIB names the machine's memory (--memory of run.sh); the kernel keeps a part of it for itself.
@@ -13,9 +13,14 @@ export TRANSPORT=$1
 ram=$2
 [ $# -lt 3 ] || echo "$3" >/proc/sys/vm/swappiness
 
+boost=/proc/sys/vm/watermark_boost_factor
+former=$(cat $boost)
+[ "$former" -ne 0 ] || fail "$boost is 0 at the start"
+
 watch_begin zswapd
 zswapd_start swap device.size=$((ram * 3))M memory.limit=$((ram / 8))M store.path=/dev/drive0
 grep -q "^$(realpath "$DEVICE") " /proc/swaps || fail "$DEVICE is not swap"
+[ "$(cat $boost)" -eq 0 ] || fail "$boost is not 0 while zswapd serves"
 
 status=0
 bounded 450 "$PAGELOAD" --pages /files/corpus.pages --corpus-limit $((ram / 32))M --size $((ram * 2))M \
@@ -34,5 +39,6 @@ done
 wait_freed swap
 watch_end
 zswapd_stop swap
+[ "$(cat $boost)" -eq "$former" ] || fail "$boost is $(cat $boost) in the end, was $former"
 ok "stopped"
 test_end
