@@ -2,18 +2,22 @@
 /*
  * A service manager of one service, for tests: starts a daemon, keeps the descriptors that it
  * deposits (sd_notify's FDSTORE), and starts it again with them when it is killed.
- * usage: keeper REPORT COMMAND [ARG]...
+ * usage: keeper [--stay] [--lose NAME] REPORT COMMAND [ARG]...
  *
  *	SIGUSR1		the daemon is killed (SIGKILL) and started again
  *	SIGTERM		the daemon is asked to end; keeper ends with its status
  *
  * A daemon that ends by itself is not started again; keeper ends with its status, 1 for a signal.
+ * With --stay it remains, with all that was deposited, until one of its signals comes.  With --lose
+ * it forgets to keep descriptors of that name.
+ *
  * It is locked in memory, since what is swapped out stays out while there is no daemon.  What it
  * keeps is not, so the machine must not be short of memory meanwhile.
  *
  * REPORT gets a line each time that the daemon is ready: "ready N MS", N from 0, with the
  * milliseconds since it was started or, from 1 on, since its predecessor was killed.  Before that,
- * "gone MS", when the kernel had cleared the predecessor away.
+ * "gone MS", when the kernel had cleared the predecessor away.  With --stay, "ended STATUS" when a
+ * daemon has.
  */
 #include "common/util.h"
 
@@ -43,7 +47,9 @@ static unsigned nkept;
 static int notify_fd;
 static char notify_path[64];
 static FILE *report;
-static pid_t daemon_pid;
+static pid_t daemon_pid; /* 0: there is none */
+static bool stay;
+static const char *lose = "";
 static unsigned starts;
 static uint64_t began;
 
@@ -176,7 +182,7 @@ static void take_note(void)
 	if (note_value(note, "FDSTOREREMOVE=", value, sizeof(value))) {
 		drop(name);
 	} else if (note_value(note, "FDSTORE=", value, sizeof(value)) && fd >= 0 &&
-		   nkept < KEPT_MAX && !is_kept(fd)) {
+		   nkept < KEPT_MAX && !is_kept(fd) && strcmp(name, lose) != 0) {
 		snprintf(kept[nkept].name, sizeof(kept[nkept].name), "%s", name);
 		kept[nkept++].fd = fd;
 		fd = -1;
@@ -195,16 +201,39 @@ static int ended(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+static void report_end(int status)
+{
+	daemon_pid = 0;
+	fprintf(report, "ended %d\n", status);
+	fflush(report);
+}
+
 static void replace(char *const argv[])
 {
 	int status;
 
 	began = now_ns();
-	kill(daemon_pid, SIGKILL);
-	if (waitpid(daemon_pid, &status, 0) < 0)
-		die("waitpid");
+	if (daemon_pid) {
+		kill(daemon_pid, SIGKILL);
+		if (waitpid(daemon_pid, &status, 0) < 0)
+			die("waitpid");
+	}
 	fprintf(report, "gone %.1f\n", (double)(now_ns() - began) / 1e6);
 	start(argv);
+}
+
+/* Those behind the options. */
+static char **parse_options(char **argv)
+{
+	if (*argv && strcmp(*argv, "--stay") == 0) {
+		stay = true;
+		argv++;
+	}
+	if (*argv && argv[1] && strcmp(*argv, "--lose") == 0) {
+		lose = argv[1];
+		argv += 2;
+	}
+	return argv;
 }
 
 int main(int argc, char *argv[])
@@ -213,13 +242,15 @@ int main(int argc, char *argv[])
 	sigset_t set;
 	int signal_fd;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: keeper REPORT COMMAND [ARG]...\n");
+	argv = parse_options(argv + 1);
+	if (!argv[0] || !argv[1]) {
+		fprintf(stderr, "usage: keeper [--stay] [--lose NAME] REPORT COMMAND [ARG]...\n");
 		return 2;
 	}
-	report = fopen(argv[1], "we");
+	report = fopen(*argv, "we");
 	if (!report)
-		die(argv[1]);
+		die(*argv);
+	argv++;
 	if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
 		die("mlockall");
 	sigemptyset(&set);
@@ -232,7 +263,7 @@ int main(int argc, char *argv[])
 		die("signalfd");
 	listen_for_notes();
 	began = now_ns();
-	start(argv + 2);
+	start(argv);
 	while (true) {
 		struct pollfd fds[] = {{.fd = notify_fd, .events = POLLIN},
 				       {.fd = signal_fd, .events = POLLIN}};
@@ -244,10 +275,16 @@ int main(int argc, char *argv[])
 		if (!fds[1].revents || read(signal_fd, &si, sizeof(si)) != sizeof(si))
 			continue;
 		if (si.ssi_signo == SIGUSR1)
-			replace(argv + 2);
+			replace(argv);
+		else if (si.ssi_signo == SIGTERM && !daemon_pid)
+			return 0;
 		else if (si.ssi_signo == SIGTERM)
 			kill(daemon_pid, SIGTERM);
-		else if (waitpid(daemon_pid, &status, WNOHANG) == daemon_pid)
+		else if (!daemon_pid || waitpid(daemon_pid, &status, WNOHANG) != daemon_pid)
+			continue;
+		else if (!stay)
 			return ended(status);
+		else
+			report_end(ended(status));
 	}
 }
