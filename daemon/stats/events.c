@@ -102,13 +102,12 @@ static void drop_gone(const struct out *o)
 			send_to(o, &nop, &o->s->events.followers[i]);
 }
 
-static bool has_room(const struct stats_events *e, const struct stats_peer *peer)
+static bool has_room(struct stats_events *e, const struct stats_peer *peer)
 {
 	/* Who has no credentials is nobody in particular, and all of them are one. */
 	uint32_t uid = peer->has_creds ? peer->uid : UINT32_MAX;
 
-	return find_follower((struct stats_events *)e, 0) &&
-	       (uid == 0 || followers_of(e, uid) < USER_MAX);
+	return find_follower(e, 0) && (uid == 0 || followers_of(e, uid) < USER_MAX);
 }
 
 static int follow(const struct request *rq, uint64_t now, uint32_t seconds)

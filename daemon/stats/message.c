@@ -93,7 +93,7 @@ void put_job(struct nl_msg *msg, const struct stats_job *job)
 	nla_nest_end(msg, nest);
 }
 
-/* One message with members from @from_index on.  Returns the next one, negative on failure. */
+/* One message with members from @index on.  Returns the next one, negative on failure. */
 static int put_part(const struct request *rq, int attr, unsigned index, unsigned n,
 		    put_member_fn put, const void *from)
 {
