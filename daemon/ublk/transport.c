@@ -258,8 +258,8 @@ static int make(struct ublk_transport *t)
 	r = ublk_start(t->control, t->info.dev_id);
 	if (r < 0)
 		return r;
-	blockdev_tune(t->device + strlen("/dev/"));
 	keep_a_tag(t);
+	blockdev_tune(t->device + strlen("/dev/")); /* which may leave fewer tags */
 	return 0;
 }
 
