@@ -104,8 +104,9 @@ enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int
 
 /*
  * Shows how job @first gets on until it ends, and what became of it.  Ctrl-C ends the showing only,
- * with EXIT_GOES_ON.
+ * with EXIT_GOES_ON, provided that catch_interrupt() was called, before the job was begun.
  */
 enum exit_code follow_job(struct context *ctx, const struct ctl_job *first);
+void catch_interrupt(void);
 
 #endif

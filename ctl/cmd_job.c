@@ -25,6 +25,13 @@ static void on_interrupt(int sig)
 	interrupted = 1;
 }
 
+void catch_interrupt(void)
+{
+	const struct sigaction act = {.sa_handler = on_interrupt};
+
+	sigaction(SIGINT, &act, NULL);
+}
+
 static int terminal_width(void)
 {
 	struct winsize ws;
@@ -91,7 +98,7 @@ static int look(struct context *ctx, struct ctl_reply *r, unsigned *silences)
 	return ++*silences < SILENCES_MAX ? -EAGAIN : err;
 }
 
-static enum exit_code watch(struct context *ctx, const struct ctl_job *first)
+enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
 	static struct ctl_reply r;
@@ -124,27 +131,20 @@ static enum exit_code watch(struct context *ctx, const struct ctl_job *first)
 	return end_of(&j);
 }
 
-enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
-{
-	struct sigaction act = {.sa_handler = on_interrupt}, old;
-	enum exit_code code;
-
-	sigaction(SIGINT, &act, &old);
-	code = watch(ctx, first);
-	sigaction(SIGINT, &old, NULL);
-	return code;
-}
-
 /* Starts the job of @rq and, unless told otherwise, watches it. */
 static enum exit_code start_job(struct context *ctx, const struct ctl_request *rq, bool wait)
 {
 	static struct ctl_reply r;
-	enum exit_code code = request(ctx, rq, &r);
 	char name[PROGRESS_NAME_MAX];
-	struct ctl_job job = r.job;
+	enum exit_code code;
+	struct ctl_job job;
 
+	if (wait)
+		catch_interrupt();
+	code = request(ctx, rq, &r);
 	if (code != EXIT_OK)
 		return code;
+	job = r.job;
 	if (!job.known) {
 		fprintf(stderr, "zswapctl: zswapd does not say which job it has begun\n");
 		return EXIT_PROTOCOL;
@@ -214,6 +214,8 @@ enum exit_code cmd_job(struct context *ctx, const struct command *self, int argc
 		return usage("job", "--cancel and --wait exclude each other");
 	if (cancel)
 		rq.cmd = NLPROTO_CMD_CANCEL;
+	if (wait)
+		catch_interrupt();
 	code = request(ctx, &rq, &r);
 	if (code != EXIT_OK)
 		return code;

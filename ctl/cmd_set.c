@@ -118,6 +118,8 @@ enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc
 	code = need_device(ctx);
 	if (code != EXIT_OK)
 		return code;
+	if (!no_wait)
+		catch_interrupt();
 	before = job_now(ctx);
 	code = request(ctx, &rq, &reply);
 	if (code != EXIT_OK)

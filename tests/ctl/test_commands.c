@@ -30,9 +30,11 @@ static char run_dir[] = "/tmp/zswapd-test-XXXXXX";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stats_option options[2];
 static struct stats_job job;
-static enum nlproto_job_state job_end;
-static uint64_t job_found, job_bytes;
-static bool job_stands_still, job_is_quick;
+
+/* What becomes of jobs; set by the test while they run. */
+static _Atomic enum nlproto_job_state job_end;
+static _Atomic uint64_t job_found, job_bytes;
+static atomic_bool job_stands_still, job_is_quick;
 
 static struct stats_server *server;
 static atomic_bool owner_ends;
@@ -86,6 +88,17 @@ static void give_job(void *ctx, struct stats_job *ret)
 	pthread_mutex_unlock(&lock);
 }
 
+static struct stats_job job_now(void)
+{
+	struct stats_job j;
+
+	pthread_mutex_lock(&lock);
+	j = job;
+	pthread_mutex_unlock(&lock);
+	return j;
+}
+
+/* Under the lock. */
 static void begin(enum nlproto_job_kind kind)
 {
 	job = (struct stats_job){
@@ -262,7 +275,7 @@ static void changing_takes_root(void **state)
 		assert_has(program_err, "uid 65534");
 	}
 	assert_string_equal(options[0].value, "268435456");
-	assert_int_equal(job.id, 0);
+	assert_int_equal(job_now().id, 0);
 }
 
 static void a_higher_limit_is_set_at_once(void **state)
@@ -282,7 +295,7 @@ static void a_lower_limit_is_waited_for(void **state)
 					 "shrink: 3.0 MiB of memory have become free\n");
 	/* No bar where no terminal is. */
 	assert_string_equal(program_err, "");
-	assert_int_equal(job.state, NLPROTO_JOB_STATE_DONE);
+	assert_int_equal(job_now().state, NLPROTO_JOB_STATE_DONE);
 	/* Raised again: the old job is not told of once more. */
 	assert_int_equal(program_run(false, "set memory.limit 268435456"), 0);
 	assert_string_equal(program_out, "memory.limit: 67108864 -> 268435456\n");
@@ -294,7 +307,7 @@ static void a_lower_limit_is_waited_for(void **state)
 	job_is_quick = false;
 	job_stands_still = true;
 	assert_int_equal(program_run(false, "set --no-wait memory.limit 16777216"), 0);
-	assert_int_equal(job.state, NLPROTO_JOB_STATE_RUNNING);
+	assert_int_equal(job_now().state, NLPROTO_JOB_STATE_RUNNING);
 	assert_int_equal(program_run(false, "set --no-wait memory.limit 1677721"), 0);
 	assert_has(program_out, "'zswapctl job' shows how far it is");
 }
@@ -350,14 +363,14 @@ static void ctrl_c_leaves_the_job(void **state)
 	NEED_ROOT();
 	job_stands_still = true;
 	pid = program_start(false, "check");
-	for (int i = 0; i < 100 && !job.id; i++)
+	for (int i = 0; i < 100 && !job_now().id; i++)
 		usleep(20000);
 	usleep(300000);
 	kill(pid, SIGINT);
 	assert_int_equal(program_end(pid), 8);
 	assert_string_equal(program_out, "");
 	assert_has(program_err, "the check goes on");
-	assert_int_equal(job.state, NLPROTO_JOB_STATE_RUNNING);
+	assert_int_equal(job_now().state, NLPROTO_JOB_STATE_RUNNING);
 	/* Somebody ends it while we watch. */
 	pid = program_start(true, "job --wait");
 	usleep(300000);
