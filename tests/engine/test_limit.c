@@ -54,10 +54,10 @@ static void expect_pages(struct rig *r, uint64_t from, uint64_t to)
 		assert_int_equal(rig_read(r, slot, rig_seed(slot, KIND_RAW)), 0);
 }
 
-/* The mover's rounds, until there is nothing to do or ten seconds have passed. */
+/* The mover's rounds, until there is nothing to do or a minute has passed. */
 static void rounds(struct rig *r)
 {
-	uint64_t end = now_ns() + 10000000000ull;
+	uint64_t end = now_ns() + 60000000000ull;
 
 	while (mover_round(r->v, false) || r->v->writing || evictor_busy(r->v)) {
 		evictor_wait(r->v, 1000000);
