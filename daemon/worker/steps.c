@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Starting is a table of steps, each with what undoes it; stopping goes through it backwards.
+ */
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/policy/mover.h"
+#include "daemon/store/polled.h"
+#include "daemon/store/store.h"
+#include "daemon/worker/live.h"
+#include "daemon/worker/swap.h"
+#include "daemon/worker/worker_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+
+static int open_signals(struct worker *w)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	/* Threads inherit the mask, so that no data thread is ever interrupted. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return w->signal_fd < 0 ? -errno : 0;
+}
+
+static void close_signals(struct worker *w)
+{
+	w->signal_fd = close_fd(w->signal_fd);
+}
+
+static int lock_device(struct worker *w)
+{
+	return device_lock(&w->lock, w->config->device_name);
+}
+
+static void unlock_device(struct worker *w)
+{
+	device_unlock(&w->lock);
+}
+
+static int receive_pages(struct worker *w)
+{
+	return handover_receive(&w->handover);
+}
+
+static void close_pages(struct worker *w)
+{
+	handover_deinit(&w->handover);
+}
+
+/* True if the pages and the device of a worker that died are to be taken over. */
+static bool inherits(const struct worker *w)
+{
+	return *w->handover.owner.device;
+}
+
+static int choose_transport(struct worker *w)
+{
+	return carrier_choose(&w->carrier, w->config,
+			      inherits(w) ? w->handover.owner.device : NULL);
+}
+
+static int prepare_system(struct worker *w)
+{
+	system_check();
+	return system_prepare(&w->grants);
+}
+
+static int adapt_reclaim(struct worker *w)
+{
+	reclaim_adapt(&w->reclaim, RECLAIM_BOOST_PATH, DEVICE_RUN_DIR "/watermark_boost");
+	return 0;
+}
+
+static void restore_reclaim(struct worker *w)
+{
+	reclaim_restore(&w->reclaim);
+}
+
+static int open_store(struct worker *w)
+{
+	struct store_options o = {.path = w->config->store_path,
+				  .size = w->config->store_size,
+				  .keep = inherits(w) ? w->handover.owner.store : NULL};
+	int r;
+
+	if (!*o.path)
+		return 0;
+	r = store_open(&w->store, &o);
+	if (r < 0)
+		return r;
+	/* Polling may be switched on later, so this is found out in any case. */
+	w->store_polls = polled_probe(w->store->fd, w->store->path,
+				      w->config->store_poll != CONFIG_POLL_OFF) == 0;
+	return 0;
+}
+
+static void close_store(struct worker *w)
+{
+	store_free(w->store);
+	w->store = NULL;
+}
+
+static int open_engine(struct worker *w)
+{
+	struct engine_options o = {
+		.device_bytes = w->config->device_size,
+		.memory_limit = w->config->memory_limit,
+		.memory_max = w->config->ram_bytes,
+		.memory_reserve = w->config->memory_reserve,
+		.level = w->config->memory_level,
+		.overlap = w->config->read_overlap,
+		.poll = (enum engine_poll)w->config->store_poll, /* same order: see live.c */
+		.nqueues = w->carrier.nqueues,
+		.store = {.fd = -1},
+		.state_fd = w->handover.state_fd,
+		.front_fd = w->handover.front_fd,
+	};
+	int r;
+
+	if (w->store) {
+		o.store = (struct engine_store){.fd = w->store->fd,
+						.nplaces = w->store->nplaces,
+						.data_offset = w->store->data_offset,
+						.dio_align = w->store->dio_align,
+						.polls = w->store_polls};
+		memcpy(o.store.id, w->store->id, sizeof(o.store.id));
+	}
+	r = engine_new(&w->engine, &o);
+	if (r < 0)
+		return r;
+	w->handover.state_fd = w->handover.front_fd = -1; /* the engine's now */
+	return 0;
+}
+
+static void close_engine(struct worker *w)
+{
+	engine_free(w->engine);
+	w->engine = NULL;
+}
+
+static int start_mover(struct worker *w)
+{
+	return mover_start(&w->mover, w->engine);
+}
+
+static void stop_mover(struct worker *w)
+{
+	mover_stop(w->mover);
+	w->mover = NULL;
+}
+
+static int open_transport(struct worker *w)
+{
+	struct transport_options o = {
+		.name = w->config->device_name,
+		.run_dir = DEVICE_RUN_DIR,
+		.device_bytes = w->config->device_size,
+		.store_fd = w->store ? w->store->fd : -1,
+		.engine = w->engine,
+	};
+	int r;
+
+	if (inherits(w))
+		o.takeover = w->handover.owner.device;
+	else if (device_there(&w->lock.former))
+		o.former = w->lock.former.path;
+	r = carrier_open(&w->carrier, &w->transport, &o);
+	if (r < 0)
+		return r;
+	device_disk(w->carrier.ops->device(w->transport), &w->disk);
+	device_note(&w->lock, &w->disk);
+	return 0;
+}
+
+static void close_transport(struct worker *w)
+{
+	w->transport->ops->close(w->transport);
+	w->transport = NULL;
+	/* Not before: who is killed in between leaves a device that must be found. */
+	device_note(&w->lock, NULL);
+	device_unlink(w->config->device_name);
+}
+
+/* From here on the pages outlive this process, if the device does. */
+static int leave_pages(struct worker *w)
+{
+	if (!w->carrier.ops->queues_of)
+		return 0;
+	engine_set_device(w->engine, w->disk.path, w->disk.diskseq);
+	handover_deposit(w->engine);
+	return 0;
+}
+
+static void withdraw_pages(struct worker *w)
+{
+	if (w->carrier.ops->queues_of)
+		handover_withdraw();
+}
+
+/* What is wrong with a device that was taken over is no reason to let all of its pages go. */
+static int unless_inherited(const struct worker *w, int r)
+{
+	return inherits(w) ? 0 : r;
+}
+
+static int probe_device(struct worker *w)
+{
+	return unless_inherited(w, device_probe(w->disk.path));
+}
+
+static int link_device(struct worker *w)
+{
+	return unless_inherited(w, device_link(w->config->device_name, w->disk.path));
+}
+
+static int control_apply(void *ctx, enum config_option_id id, const struct config *c,
+			 char reason[static CONFIG_REASON_MAX])
+{
+	return live_apply(((struct worker *)ctx)->engine, id, c, reason);
+}
+
+static void control_changed(void *ctx, const char *key, const char *text)
+{
+	endpoint_changed(((struct worker *)ctx)->endpoint, key, text);
+}
+
+/* While it starts or stops, the daemon must not say that it is ready. */
+static void control_notify(void *ctx, const char *state)
+{
+	if (((struct worker *)ctx)->state == NLPROTO_STATE_RUNNING)
+		sd_notify(0, state);
+}
+
+static int make_control(struct worker *w)
+{
+	static const struct control_ops ops = {
+		.apply = control_apply, .changed = control_changed, .notify = control_notify};
+
+	return control_new(&w->control, w->config, w->source, &ops, w);
+}
+
+static void free_control(struct worker *w)
+{
+	control_free(w->control);
+	w->control = NULL;
+}
+
+static int start_endpoint(struct worker *w)
+{
+	struct endpoint_source src = {
+		.config = w->config,
+		.transport = w->carrier.ops->name,
+		.engine = w->engine,
+		.control = w->control,
+		.grants = &w->grants,
+		.state = &w->state,
+	};
+
+	endpoint_start(&w->endpoint, &src);
+	return 0;
+}
+
+static void stop_endpoint(struct worker *w)
+{
+	endpoint_stop(w->endpoint);
+	w->endpoint = NULL;
+}
+
+static int start_swap(struct worker *w)
+{
+	const char *dev = w->carrier.ops->device(w->transport);
+	uint64_t total, used;
+	int r;
+
+	if (!w->config->swap_enable)
+		return 0;
+	/* Formatted only if it certainly is no swap: after a takeover it never went off. */
+	r = swap_usage(dev, &total, &used);
+	if (inherits(w) && r != -ENOENT)
+		return 0;
+	r = swap_format(dev, w->config->device_name);
+	if (r < 0)
+		return r;
+	return swap_on(dev, w->config->swap_priority,
+		       w->config->swap_discard == CONFIG_DISCARD_PAGES);
+}
+
+static const struct step {
+	const char *what; /* completes "cannot ..." */
+	int (*run)(struct worker *w);
+	void (*undo)(struct worker *w);
+} steps[] = {
+	{"read signals", open_signals, close_signals},
+	{"lock the device's name", lock_device, unlock_device},
+	{"take over what a former daemon left", receive_pages, close_pages},
+	{"choose a transport", choose_transport, NULL},
+	{"lock memory", prepare_system, NULL},
+	{"adapt the kernel's reclaim", adapt_reclaim, restore_reclaim},
+	{"open the store", open_store, close_store},
+	{"make the tiers", open_engine, close_engine},
+	{"start the mover", start_mover, stop_mover},
+	{"make the device", open_transport, close_transport},
+	{"leave the pages to a successor", leave_pages, withdraw_pages},
+	{"read from the device", probe_device, NULL},
+	{"link the device", link_device, NULL}, /* undone when the device is gone */
+	{"take requests", make_control, free_control},
+	{"start the statistics", start_endpoint, stop_endpoint},
+	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
+};
+
+static void undo(struct worker *w, size_t n)
+{
+	while (n-- > 0) {
+		if (steps[n].undo)
+			steps[n].undo(w);
+	}
+}
+
+int steps_run(struct worker *w)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		int r = steps[i].run(w);
+
+		if (r == 0)
+			continue;
+		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
+		if (!inherits(w))
+			undo(w, i);
+		else
+			log_err("%s and its pages are left as they are, for another try",
+				w->handover.owner.device);
+		return r;
+	}
+	return 0;
+}
+
+void steps_undo(struct worker *w)
+{
+	undo(w, ARRAY_SIZE(steps));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the worker's files share.
+ *
+ *   steps.c   from the configuration to a device that is swapped to, and back
+ *   worker.c  what happens in between
+ */
+#ifndef ZSWAPD_WORKER_WORKER_IMPL_H
+#define ZSWAPD_WORKER_WORKER_IMPL_H
+
+#include "daemon/worker/carrier.h"
+#include "daemon/worker/control.h"
+#include "daemon/worker/device.h"
+#include "daemon/worker/endpoint.h"
+#include "daemon/worker/handover.h"
+#include "daemon/worker/reclaim.h"
+#include "daemon/worker/system.h"
+
+#include <stdbool.h>
+
+struct worker {
+	const struct config *config; /* as it was at the start; struct control has what runs */
+	const struct config_source *source;
+	int signal_fd;
+	struct device_lock lock;
+	struct handover handover;
+	struct system_grants grants;
+	struct reclaim reclaim;
+	struct store *store;
+	bool store_polls;
+	struct engine *engine;
+	struct mover *mover;
+	struct carrier carrier;
+	struct transport *transport;
+	struct device_disk disk;
+	struct control *control;
+	struct endpoint *endpoint;
+	/* read by the stats thread */
+	_Atomic enum nlproto_state state;
+};
+
+/* Takes all steps; at the first that fails, undoes those before it, and returns its error. */
+int steps_run(struct worker *w);
+
+/* After nothing is swapped to the device any more. */
+void steps_undo(struct worker *w);
+
+#endif
