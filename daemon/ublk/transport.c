@@ -215,7 +215,8 @@ static int start_threads(struct ublk_transport *t)
 /*
  * Leaves a tag of each queue unused.  The kernel is told of a server's death by a command that
  * still waits for a request; when there is none, up to 6.15, it finds out half a minute later, when
- * requests time out, and everybody waits as long.
+ * requests time out, and everybody waits as long.  After blockdev_tune(): a change of the scheduler
+ * sets the number anew, and on a small machine it is lower already.
  */
 static void keep_a_tag(struct ublk_transport *t)
 {
@@ -224,6 +225,9 @@ static void keep_a_tag(struct ublk_transport *t)
 
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests",
 		 t->device + strlen("/dev/"));
+	if (textfile_read_line(path, text, sizeof(text)) == 0 &&
+	    strtoul(text, NULL, 10) < UBLK_DEPTH)
+		return;
 	snprintf(text, sizeof(text), "%u", UBLK_DEPTH - 1);
 	r = textfile_write(path, text);
 	if (r < 0)
@@ -258,8 +262,8 @@ static int make(struct ublk_transport *t)
 	r = ublk_start(t->control, t->info.dev_id);
 	if (r < 0)
 		return r;
+	blockdev_tune(t->device + strlen("/dev/"));
 	keep_a_tag(t);
-	blockdev_tune(t->device + strlen("/dev/")); /* which may leave fewer tags */
 	return 0;
 }
 
