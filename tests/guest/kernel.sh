@@ -96,8 +96,8 @@ suite_releases()
 suite_packages()
 {
 	echo "linux-image-$1"
-	apt-cache "${apt[@]}" depends --important "linux-image-$1" |
-		sed -n "s/^ *Depends: \(linux-[a-z]*-$(sed 's/[.+]/\\&/g' <<<"$1")\)$/\1/p"
+	apt-cache "${apt[@]}" depends --important "linux-image-$1" | awk -v end="-$1" '
+		$1 == "Depends:" && substr($2, length($2) - length(end) + 1) == end { print $2 }'
 }
 
 # Unpacks the packages of a release into $work/new and makes the index of its modules.
@@ -123,6 +123,11 @@ fetch()
 	if [ -d "$work/new/usr/lib/modules" ]; then
 		mkdir -p "$work/new/lib"
 		mv "$work/new/usr/lib/modules" "$work/new/lib/"
+	fi
+	# The newest have the kernel there too.
+	if [ ! -d "$work/new/boot" ] && [ -f "$work/new/lib/modules/$release/vmlinuz" ]; then
+		mkdir "$work/new/boot"
+		mv "$work/new/lib/modules/$release/vmlinuz" "$work/new/boot/vmlinuz-$release"
 	fi
 	rm -rf "$work/new/usr" "$work/new/lib/modules/$release"/{build,source}
 	[ -f "$work/new/boot/vmlinuz-$release" ] || die "the package of $release has no kernel in it"
