@@ -17,9 +17,9 @@ boost=/proc/sys/vm/watermark_boost_factor
 former=$(cat $boost)
 [ "$former" -ne 0 ] || fail "$boost is 0 at the start"
 
-watch_begin zswapd
 zswapd_start swap device.size=$((ram * 5))M memory.limit=$((ram / 8))M store.path=/dev/drive0
 grep -q "^$(realpath "$DEVICE") " /proc/swaps || fail "$DEVICE is not swap"
+watch_begin zswapd
 [ "$(cat $boost)" -eq 0 ] || fail "$boost is not 0 while zswapd serves"
 
 status=0
