@@ -10,8 +10,9 @@
  *	bucket   0       1         2          3          4          5          ...  119
  *	ns       0-63    64-127    128-191    192-255    256-319    320-383         120 s and more
  *
- * How often a time is taken is said in each text: taking one costs some 25 ns.  A share of all
- * pages or requests gives the same distribution, and the count is that of the times taken.
+ * Taking a time costs some 25 ns, and as much again for what the CPU does not do meanwhile.  So of
+ * what takes a few us one in so many is timed, as the texts say, which gives the same distribution.
+ * A latency that stands for several requests is counted so often: those counts are of requests.
  */
 #ifndef ZSWAPD_COMMON_HISTOGRAMS_H
 #define ZSWAPD_COMMON_HISTOGRAMS_H
@@ -22,12 +23,12 @@
 
 /* clang-format off */
 #define ZSWAPD_HISTOGRAMS(X)                                                                                          \
-	X(read_latency,        NANOSECONDS, "read requests, from taken to answered; every one")                       \
-	X(write_latency,       NANOSECONDS, "write requests, from taken to answered; every one")                      \
-	X(store_read_latency,  NANOSECONDS, "reads of the store for pages, from sent to done; every one")             \
-	X(store_write_latency, NANOSECONDS, "writes of a segment to the store, from sent to done; every one")         \
-	X(compress_time,       NANOSECONDS, "compressing a page; one in 8")                                           \
-	X(decompress_time,     NANOSECONDS, "checking and decompressing a page; one in 8")
+	X(read_latency,        NANOSECONDS, "read requests, from taken to answered")                                  \
+	X(write_latency,       NANOSECONDS, "write requests, from taken to answered")                                 \
+	X(store_read_latency,  NANOSECONDS, "reads of the store for pages, from sent to done")                        \
+	X(store_write_latency, NANOSECONDS, "writes of a segment to the store, from sent to done")                    \
+	X(compress_time,       NANOSECONDS, "compressing a page; one in 16")                                          \
+	X(decompress_time,     NANOSECONDS, "checking and decompressing a page; one in 16")
 /* clang-format on */
 
 enum histogram_id {

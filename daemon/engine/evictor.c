@@ -398,7 +398,7 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 		put_place_last(v, w->place);
 		return;
 	}
-	histogram_add(v->h, HIST_store_write_latency, now_ns() - w->sent);
+	histogram_add(v->h, HIST_store_write_latency, now_ns() - w->sent, 1);
 	counter_add(v->c, CTR_segments_written_total, 1);
 	counter_add(v->c, CTR_pages_written_back_total, segment_live_objects(s));
 	/* STORED first: a process that dies in between leaves a whole segment in the store. */

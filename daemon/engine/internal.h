@@ -54,19 +54,24 @@ struct histogram_set {
 	_Atomic uint64_t buckets[HISTOGRAM_COUNT][HISTOGRAM_BUCKETS];
 };
 
-static inline void histogram_add(struct histogram_set *h, enum histogram_id id, uint64_t value)
+static inline void histogram_add(struct histogram_set *h, enum histogram_id id, uint64_t value,
+				 unsigned n)
 {
 	_Atomic uint64_t *b = &h->buckets[id][histogram_bucket(value)];
 
 	atomic_store_explicit(&h->sum[id],
-			      atomic_load_explicit(&h->sum[id], memory_order_relaxed) + value,
+			      atomic_load_explicit(&h->sum[id], memory_order_relaxed) + value * n,
 			      memory_order_relaxed);
-	atomic_store_explicit(b, atomic_load_explicit(b, memory_order_relaxed) + 1,
+	atomic_store_explicit(b, atomic_load_explicit(b, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
 
-/* Of pages that are compressed or expanded, one in so many is timed; a power of two. */
-#define TIMED_PAGES 8u
+/*
+ * One in so many is timed, a power of two: of pages that are compressed or expanded, and of
+ * requests for one page that are read alone and from memory.
+ */
+#define TIMED_PAGES 16u
+#define TIMED_READS 4u
 
 /*
  * An open segment and the one thread that appends to it.  Reserve, fill, commit; not committing
@@ -184,7 +189,12 @@ struct engine_queue {
 	struct writer plain;
 	struct writer raw;
 	unsigned inflight;
-	unsigned compressed, expanded; /* pages, for choosing those that are timed */
+	unsigned compressed, expanded, single_reads; /* for choosing those that are timed */
+	struct answered {
+		uint64_t taken;
+		unsigned n;
+	} answered[HIST_write_latency + 1]; /* requests whose latency is not yet counted */
+	unsigned stands_for;	       /* of this batch, what is answered from memory: requests */
 	struct engine_request *writes; /* oldest first; `pending` says how far each has come */
 	struct engine_request **writes_tail;
 	uint64_t ticket; /* of the oldest write, which waits for room; 0: none taken */
@@ -249,5 +259,7 @@ void read_poll(struct engine_queue *q);
 
 /* queue.c */
 void request_page_done(struct engine_queue *q, struct engine_request *r, uint64_t page, int error);
+/* Takes the time for what was answered since, at most a few pages ago. */
+void count_answered(struct engine_queue *q, enum histogram_id id);
 
 #endif
