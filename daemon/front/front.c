@@ -76,6 +76,9 @@ int front_new(struct front **ret, uint32_t nframes, int fd)
 	f->base = map_unfilled(f->fd, size);
 	if (!f->base) {
 		r = -errno;
+		log_err("front tier: room for %u MiB can't be mapped: %s; locked memory is counted by "
+			"address: raise RLIMIT_MEMLOCK (LimitMEMLOCK=) or grant CAP_IPC_LOCK",
+			nframes, strerror(-r));
 		if (fd < 0)
 			close(f->fd);
 		goto fail;
