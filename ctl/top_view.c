@@ -17,8 +17,11 @@
 #define CURVE_ROWS_MAX 6
 #define TIMES_X	       (VALUE_X + 9)
 
-#define N(m, name)     ctl_stats_get(&(m)->last.stats, #name)
-#define W(m, name)     ctl_stats_get(&(m)->window, #name)
+/* Behind findings. */
+#define SEE_DOCTOR "  see doctor"
+
+#define N(m, name) ctl_stats_get(&(m)->last.stats, #name)
+#define W(m, name) ctl_stats_get(&(m)->window, #name)
 
 struct view {
 	struct canvas *c;
@@ -266,12 +269,23 @@ static void draw_times(const struct view *v, int y, int row)
 	}
 }
 
+/* What the finding is, without what comes of it. */
+static void finding_text(char *buf, size_t size, unsigned bit)
+{
+	const char *text = nlproto_health_text(bit);
+
+	if (text)
+		snprintf(buf, size, "%.*s", (int)strcspn(text, ":"), text);
+	else
+		snprintf(buf, size, "finding number %u", bit);
+}
+
 static void draw_health(const struct view *v, int y, int arg)
 {
 	struct ctl_num health = v->m->last.status.health;
-	const char *first = NULL;
+	int x = VALUE_X, end = v->c->width - 1 - (int)strlen(SEE_DOCTOR);
 	unsigned more = 0;
-	char text[24];
+	char text[80];
 
 	canvas_text(v->c, LABEL_X, y, STYLE_LABEL, "health");
 	if (!health.known || !health.v) {
@@ -282,16 +296,19 @@ static void draw_health(const struct view *v, int y, int arg)
 	for (unsigned bit = 0; bit < 64; bit++) {
 		if (!(health.v >> bit & 1))
 			continue;
-		if (!first)
-			first = nlproto_health_text(bit) ? nlproto_health_text(bit) : "unknown";
-		else
+		finding_text(text, sizeof(text), bit);
+		/* Whole ones only, but for the first. */
+		if (x > VALUE_X && x + 2 + (int)strlen(text) + 4 > end) {
 			more++;
+			continue;
+		}
+		if (x > VALUE_X)
+			x = canvas_text(v->c, x, y, STYLE_LABEL, ", ");
+		x = canvas_text(v->c, x, y, STYLE_BAD, text);
 	}
-	canvas_text(v->c, VALUE_X, y, STYLE_BAD, first);
-	if (more) {
-		snprintf(text, sizeof(text), "  +%u: doctor ", more);
-		canvas_text_right(v->c, v->c->width, y, STYLE_BAD, text);
-	}
+	if (more)
+		canvas_printf(v->c, x, y, STYLE_BAD, " +%u", more);
+	canvas_text(v->c, end, y, STYLE_DIM, SEE_DOCTOR);
 }
 
 static void draw_foot(const struct view *v, int y, int arg)

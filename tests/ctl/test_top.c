@@ -315,7 +315,7 @@ static void everything_at_80x24(void **state)
 		" store write        0       -       -       -       -       -\n"
 		" decompress         0       -       -       -       -       -\n"
 		" compress           0       -       -       -       -       -\n"
-		" health     OOM score not lowered: the OOM killer may choose the da  +1: doctor\n"
+		" health     OOM score not lowered, store full                        see doctor\n"
 		" q quit   space now   every 1 s                         version 0.1.0  pid 4711\n");
 }
 
@@ -412,6 +412,18 @@ static void unknown_values_hide_no_others(void **state)
 	assert_shows(80, 24, "ratio ?", true);
 }
 
+static void findings_that_do_not_fit_are_counted(void **state)
+{
+	some_seconds();
+	sample.status.health.v = 0x3ff | 1ull << 40;
+	take_at(31);
+	assert_shows(80, 24, " health     memory not locked, PR_SET_IO_FLUSHER refused +9 ", true);
+	sample.status.health.v = 1ull << 40;
+	take_at(32);
+	assert_shows(80, 24, " health     finding number 40 ", true);
+	assert_shows(TOP_WIDTH_MIN, 24, "  see doctor\n", true);
+}
+
 static void no_store_and_lost_pages(void **state)
 {
 	some_seconds();
@@ -451,6 +463,7 @@ int main(void)
 		cmocka_unit_test_setup(large_screens_have_tall_curves, set_up),
 		cmocka_unit_test_setup(silence_is_shown, set_up),
 		cmocka_unit_test_setup(unknown_values_hide_no_others, set_up),
+		cmocka_unit_test_setup(findings_that_do_not_fit_are_counted, set_up),
 		cmocka_unit_test_setup(no_store_and_lost_pages, set_up),
 		cmocka_unit_test_setup(every_size_can_be_drawn, set_up),
 	};
