@@ -240,14 +240,16 @@ int main(int argc, char *argv[])
 {
 	struct signalfd_siginfo si;
 	sigset_t set;
-	int signal_fd;
+	int signal_fd, fd;
 
 	argv = parse_options(argv + 1);
 	if (!argv[0] || !argv[1]) {
 		fprintf(stderr, "usage: keeper [--stay] [--lose NAME] REPORT COMMAND [ARG]...\n");
 		return 2;
 	}
-	report = fopen(*argv, "we");
+	/* Appending, so that its reader may empty it. */
+	fd = open(*argv, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	report = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!report)
 		die(*argv);
 	argv++;
