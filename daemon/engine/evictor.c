@@ -218,8 +218,12 @@ bool evictor_shrink(struct evictor *v, uint32_t keep)
 {
 	uint32_t frame = front_shrink(v->e->front, keep);
 
-	if (frame == FRAME_NONE)
+	if (frame == FRAME_NONE) {
+		/* Else a writer was faster. */
+		if (idstack_count(&v->e->front->free) > keep)
+			v->shrink_again = now_ns() + BACK_OFF_NS;
 		return false;
+	}
 	/* The registration holds the pages as well; only now do they go back to the system. */
 	evictor_register_frame(v, frame, false);
 	v->freed = 0;

@@ -32,6 +32,7 @@ struct survey {
 	uint32_t frames_reserve; /* to be kept free */
 	uint32_t frames_kept;	 /* of these, what writers may not take */
 	bool shrink_due;	 /* two have come free since one was given back to the system */
+	bool shrink_ready;	 /* giving back has not just failed */
 	/* store, in places; all 0 without one */
 	uint32_t places_max;
 	uint32_t places_free;
@@ -76,7 +77,10 @@ void evictor_survey_store(struct evictor *v, struct survey *ret);
  * present frames as the most there can be, for a second.
  */
 int evictor_grow(struct evictor *v);
-/* One free frame back to the system; false if fewer than @keep + 1 are free. */
+/*
+ * One free frame back to the system; false if fewer than @keep + 1 are free, or if the system does
+ * not take it: then the survey says so for a second.
+ */
 bool evictor_shrink(struct evictor *v, uint32_t keep);
 
 /* Starts writing the sealed segment to the store.  -EAGAIN: no write slot; -ENOSPC: no place. */

@@ -44,6 +44,7 @@ struct evictor {
 	struct evictor_job_writes job_writes;
 	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
 	uint64_t grow_again;	 /* no new frame before that */
+	uint64_t shrink_again;	 /* no frame is given back before that */
 	unsigned freed;		 /* frames, since one was given back to the system */
 	uint64_t *clean_again;	 /* a segment: not to be read for cleaning before that */
 	struct retiring *retiring;

@@ -92,6 +92,7 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 		.frames_reserve = engine_reserve_frames(e),
 		.frames_kept = FRAMES_KEPT,
 		.shrink_due = v->freed >= 2,
+		.shrink_ready = now_ns() >= v->shrink_again,
 		.frames_coming = v->writing + v->nretiring,
 		.places_max = e->state->geo.nplaces,
 		.places_free = v->nplaces,

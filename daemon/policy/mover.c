@@ -55,7 +55,8 @@ static int act(struct evictor *v, enum policy_action action, const struct survey
 			log_debug("mover: the system has no memory for another frame");
 		return 0;
 	case POLICY_SHRINK:
-		return evictor_shrink(v, policy_shrink_keep(s)) ? 0 : -EAGAIN;
+		evictor_shrink(v, policy_shrink_keep(s));
+		return 0;
 	case POLICY_EVICT:
 		return evict(v, s->next.id);
 	case POLICY_CLEAN_MEMORY:

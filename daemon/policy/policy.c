@@ -81,7 +81,7 @@ static enum policy_action make_room(const struct survey *s)
 
 enum policy_action policy_decide(const struct survey *s, bool idle)
 {
-	if ((idle || over_limit(s)) && s->frames_free > policy_shrink_keep(s))
+	if ((idle || over_limit(s)) && s->shrink_ready && s->frames_free > policy_shrink_keep(s))
 		return POLICY_SHRINK;
 	if (s->frames_free + s->frames_coming < s->frames_reserve + over_limit(s))
 		return s->frames_present < s->frames_max ? POLICY_GROW : make_room(s);

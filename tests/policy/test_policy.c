@@ -21,6 +21,7 @@ static const struct survey base = {
 	.frames_free = 5,
 	.frames_reserve = 6,
 	.frames_kept = 3,
+	.shrink_ready = true,
 	.places_max = 1000,
 	.places_free = 500,
 	.places_kept = 2,
@@ -161,6 +162,12 @@ static void above_the_limit(void **state)
 	assert_int_equal(policy_shrink_keep(&s), 4);
 	s.frames_free = 4;
 	expect(&s, false, POLICY_EVICT);
+	/* The system does not take it: room is made, for writers if nobody else. */
+	s.frames_free = 5;
+	s.shrink_ready = false;
+	expect(&s, false, POLICY_EVICT);
+	s.shrink_ready = true;
+	s.frames_free = 4;
 	/* That one too, if the one before was left to them. */
 	s.shrink_due = true;
 	assert_int_equal(policy_shrink_keep(&s), 3);
@@ -250,6 +257,7 @@ static void no_action_without_its_object(void **state)
 		s.frames_present = bits & 128 ? 100 : 99;
 		s.frames_max = max[i % 3];
 		s.shrink_due = i % 5 == 0;
+		s.shrink_ready = i % 7 != 0;
 		a = policy_decide(&s, i % 3 == 0);
 		if (a == POLICY_EVICT)
 			assert_true(s.store_ready && s.next.id != SEGMENT_NONE &&
