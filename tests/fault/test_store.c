@@ -8,6 +8,7 @@
  */
 #include "common/util.h"
 #include "daemon/engine/evictor_internal.h"
+#include "daemon/policy/jobs.h"
 #include "daemon/policy/mover.h"
 #include "tests/engine/rig.h"
 #include "tests/lib/scratch.h"
@@ -193,6 +194,62 @@ static void a_fault_that_passes(void **state)
 	rig_deinit(&r);
 }
 
+static void rounds_for(struct rig *r, uint64_t ns)
+{
+	for (uint64_t end = now_ns() + ns; now_ns() < end;) {
+		evictor_wait(r->v, 10000000);
+		mover_round(r->v, false);
+	}
+}
+
+/*
+ * The limit is lowered, a job is started, and the store takes hardly anything: memory stays above
+ * the limit with every page, the job says so, and when the fault is over the limit is reached.
+ */
+static void a_fault_while_the_limit_falls(void **state)
+{
+	struct engine_job job;
+	struct jobs jobs = {0};
+	uint64_t end;
+	struct rig r;
+
+	signal(SIGXFSZ, SIG_IGN);
+	rig_init(&r, SLOTS, 40, 48);
+	close(r.o.store.fd);
+	rig_close(&r, NULL);
+	r.o.store.fd = rig_store_file(0);
+	rig_open(&r);
+	for (uint64_t slot = 0; slot < 6500; slot++)
+		assert_int_equal(rig_write(&r, slot, rig_seed(slot, KIND_RAW)), 0);
+	limit_file_size(MIB(3));
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_WRITEBACK, ENGINE_JOB_ALL), 0);
+	end = now_ns() + 10000000000ull;
+	do {
+		evictor_wait(r.v, min_u64(jobs_step(&jobs, r.v), 1000000));
+		mover_round(r.v, false);
+		engine_job_status(r.e, &job);
+		assert_true(now_ns() < end);
+	} while (job.running);
+	assert_int_equal(job.result, -EIO);
+	assert_true(job.done < job.total);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	rounds_for(&r, 1500000000ull);
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) > MIB(20));
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
+	assert_true(job.running);
+	expect_raw(&r, 0, 6500);
+	limit_file_size(RLIM_INFINITY);
+	rounds_for(&r, 2500000000ull);
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= MIB(12));
+	engine_job_status(r.e, &job);
+	assert_false(job.running);
+	assert_int_equal(job.result, 0);
+	expect_raw(&r, 0, 6500);
+	assert_int_equal(rig_counter(&r, CTR_slots_lost), 0);
+	rig_deinit(&r);
+}
+
 /* A sparse file on a file system that has no blocks left. */
 static void a_full_file_system(void **state)
 {
@@ -359,6 +416,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_is_cut_off),
 		cmocka_unit_test(a_store_that_cannot_be_written),
 		cmocka_unit_test(a_fault_that_passes),
+		cmocka_unit_test(a_fault_while_the_limit_falls),
 		cmocka_unit_test(a_full_file_system),
 		cmocka_unit_test(a_store_that_was_wiped),
 		cmocka_unit_test(a_lost_write),
