@@ -220,7 +220,8 @@ enum exit_code cmd_job(struct context *ctx, const struct command *self, int argc
 	if (code != EXIT_OK)
 		return code;
 	job = r.job;
-	if (wait && is_running(&job))
+	/* One that has ended by now has an outcome as well. */
+	if (wait && job.state.known && job.state.v != NLPROTO_JOB_STATE_NONE)
 		return follow_job(ctx, &job);
 	if (is_running(&job) && !cancel)
 		progress_line(text, 79, &job, 0, 0);

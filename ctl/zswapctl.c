@@ -54,7 +54,7 @@ const struct command commands[] = {
 	{"check", "[--no-wait]", "Reads and verifies every page.", WAIT_OPTION WAIT_NOTE,
 	 cmd_check},
 	{"job", "[--wait|--cancel]", "The work under way, or the last one.",
-	 "      --wait         shows how it gets on until it ends\n"
+	 "      --wait         shows how it gets on until it ends; the exit code is its outcome\n"
 	 "      --cancel       ends it\n",
 	 cmd_job},
 	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",

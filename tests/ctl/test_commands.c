@@ -317,6 +317,7 @@ static void jobs_end_with_their_result(void **state)
 	NEED_ROOT();
 	assert_int_equal(program_run(true, "job"), 0);
 	assert_string_equal(program_out, "no job so far\n");
+	assert_int_equal(program_run(true, "job --wait"), 0);
 	assert_int_equal(program_run(false, "writeback 64M"), 0);
 	assert_string_equal(program_out, "writeback: 3.0 MiB of memory have become free\n");
 	assert_true(job_bytes == MIB(64));
@@ -331,6 +332,7 @@ static void jobs_end_with_their_result(void **state)
 	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
 	assert_int_equal(program_run(true, "job"), 0);
 	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
+	assert_int_equal(program_run(true, "job --wait"), 7);
 	job_end = NLPROTO_JOB_STATE_FAILED;
 	assert_int_equal(program_run(false, "compact"), 5);
 	assert_has(program_out, "compact: failed after 3.0 MiB: Input/output error");
