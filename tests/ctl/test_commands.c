@@ -365,7 +365,7 @@ static void ctrl_c_leaves_the_job(void **state)
 	NEED_ROOT();
 	job_stands_still = true;
 	pid = program_start(false, "check");
-	for (int i = 0; i < 100 && !job_now().id; i++)
+	for (int i = 0; i < 1000 && !job_now().id; i++)
 		usleep(20000);
 	usleep(300000);
 	kill(pid, SIGINT);
@@ -398,7 +398,7 @@ static void reload_says_what_changed(void **state)
 
 static void wait_for_output(const char *word)
 {
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < 1000; i++) {
 		program_peek();
 		if (strstr(program_out, word))
 			return;
@@ -410,7 +410,7 @@ static void wait_for_output(const char *word)
 /* Until the program has subscribed, nothing can be asked of it. */
 static void post_until(const char *word)
 {
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 100; i++) {
 		stats_server_post(server, NLPROTO_EVENT_STORE_ERROR, NULL, "the \"drive\" failed");
 		usleep(200000);
 		program_peek();
