@@ -116,7 +116,8 @@ static int refuse(const struct config *c, enum config_option_id id, const char *
 {
 	const struct config_option *o = &config_options[id];
 
-	config_error(error, "%s: [%s] %s: %s", c->origin[id], o->section, o->key, reason);
+	snprintf(error, CONFIG_ERROR_MAX, "%s: [%s] %s: %s", c->origin[id], o->section, o->key,
+		 reason);
 	return -EINVAL;
 }
 
@@ -210,24 +211,27 @@ static void doubts(const struct config *c)
 		      "has no effect, since there is no store; set [store] path or remove size");
 }
 
-int config_check(const struct config *c, char *ret_error)
+int config_check(const struct config *c, char error[static CONFIG_ERROR_MAX])
 {
 	int r;
 
-	r = check_each(c, ret_error);
+	r = check_each(c, error);
 	if (r < 0)
 		return r;
-	r = check_memory(c, ret_error);
+	r = check_memory(c, error);
 	if (r < 0)
 		return r;
-	return check_store(c, ret_error);
+	return check_store(c, error);
 }
 
 int config_validate(const struct config *c, char *ret_error)
 {
-	int r = config_check(c, ret_error);
+	char error[CONFIG_ERROR_MAX];
+	int r = config_check(c, error);
 
-	if (r == 0)
+	if (r < 0)
+		config_error(ret_error, "%s", error);
+	else
 		doubts(c);
 	return r;
 }

@@ -164,8 +164,8 @@ int config_parse(struct config *c, FILE *f, const char *name, char *ret_error);
  */
 int config_validate(const struct config *c, char *ret_error);
 
-/* What it refuses, without its warnings. */
-int config_check(const struct config *c, char *ret_error);
+/* What it refuses, told in @error alone: nothing is logged. */
+int config_check(const struct config *c, char error[static CONFIG_ERROR_MAX]);
 
 /* The option known as "section.key", or NULL. */
 const struct config_option *config_find(const char *name);

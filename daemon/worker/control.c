@@ -194,35 +194,97 @@ static void report_line(char *report, const char *line)
 	snprintf(report + n, CONTROL_REPORT_MAX - n, "%s%s", n ? "\n" : "", line);
 }
 
-/* What the files say of one option, where it differs from what runs. */
-static int reload_option(struct control *c, struct change *ch, const struct config *fresh,
-			 char *text)
+/* Whether the files have another value of option @id than runs; @ch tells. */
+static bool differs(struct control *c, enum config_option_id id, const struct config *fresh,
+		    struct change *ch)
 {
-	char value[CONFIG_TEXT_MAX], reason[CONFIG_REASON_MAX], error[CONFIG_ERROR_MAX];
-	struct config next = c->config;
-	int r;
-
-	if (!config_options[ch->id].live) {
-		say(text, "%s: needs a restart to become %s (%s); stays %s", ch->key, ch->to,
-		    ch->origin, ch->from);
-		log_notice("%s", text);
-		return 0;
-	}
-	z_assert(config_set(&next, ch->id, config_value(fresh, ch->id, value), ch->origin,
-			    reason) == 0);
-	/* The files agree with themselves, but what can't change may be another. */
-	r = config_check(&next, error);
-	if (r < 0) {
-		strcpy(text, error);
-		return r;
-	}
-	return apply(c, ch, &next, text);
+	ch->id = id;
+	describe_change(ch, &c->config, fresh);
+	return strcmp(ch->from, ch->to);
 }
 
-static int reload_locked(struct control *c, char *report)
+static void note_restart(const struct change *ch, char *report)
+{
+	char text[CONTROL_TEXT_MAX];
+
+	say(text, "%s: needs a restart to become %s (%s); stays %s", ch->key, ch->to, ch->origin,
+	    ch->from);
+	log_notice("%s", text);
+	report_line(report, text);
+}
+
+/* What runs, but with option @id as the files have it.  -EINVAL: that contradicts itself. */
+static int step(const struct control *c, enum config_option_id id, const struct config *fresh,
+		struct config *ret_next, char error[static CONFIG_ERROR_MAX])
+{
+	char value[CONFIG_TEXT_MAX], reason[CONFIG_REASON_MAX];
+
+	*ret_next = c->config;
+	z_assert(config_set(ret_next, id, config_value(fresh, id, value), fresh->origin[id],
+			    reason) == 0);
+	return config_check(ret_next, error);
+}
+
+/*
+ * Applies every option in @waits that can go now, and takes it out.  Returns how many were there;
+ * *failed is the first error of applying one.
+ */
+static unsigned apply_some(struct control *c, const struct config *fresh,
+			   bool waits[static CONFIG_OPTION_COUNT], char *report, int *failed)
 {
 	char text[CONTROL_TEXT_MAX], error[CONFIG_ERROR_MAX];
+	struct config next;
+	struct change ch;
+	unsigned n = 0;
+	int r;
+
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
+		if (!waits[id] || step(c, (enum config_option_id)id, fresh, &next, error) < 0)
+			continue;
+		waits[id] = false;
+		n++;
+		differs(c, (enum config_option_id)id, fresh, &ch);
+		r = apply(c, &ch, &next, text);
+		report_line(report, text);
+		if (r < 0 && !*failed)
+			*failed = r;
+	}
+	return n;
+}
+
+static int refuse_rest(struct control *c, const struct config *fresh, const bool *waits,
+		       char *report)
+{
+	char text[CONTROL_TEXT_MAX], error[CONFIG_ERROR_MAX];
+	struct config next;
+	struct change ch;
+	int r = 0;
+
+	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
+		if (!waits[id])
+			continue;
+		r = step(c, (enum config_option_id)id, fresh, &next, error);
+		differs(c, (enum config_option_id)id, fresh, &ch);
+		say(text, "%s: stays %s: %s", ch.key, ch.from, error);
+		log_err("%s", text);
+		report_line(report, text);
+	}
+	return r;
+}
+
+/*
+ * From what runs to what the files say, one option at a time.  The files agree with themselves, but
+ * a step between may not: a limit can be too low for a reserve that is about to be lowered, too. So
+ * an option waits until what it contradicts has changed.  Bounds on one another (this one at most
+ * half of that one) can always be reached so, in one order or the other.  What waits in the end
+ * contradicts something that can't change now.
+ */
+static int reload_locked(struct control *c, char *report)
+{
+	bool waits[CONFIG_OPTION_COUNT] = {false};
+	char error[CONFIG_ERROR_MAX];
 	struct config fresh;
+	struct change ch;
 	int r, first = 0;
 
 	/* Shares are of the RAM there was at the start, else they would differ by a module loaded.
@@ -233,21 +295,19 @@ static int reload_locked(struct control *c, char *report)
 		return r;
 	}
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
-		struct change ch = {.id = (enum config_option_id)id};
-
-		describe_change(&ch, &c->config, &fresh);
-		if (!strcmp(ch.from, ch.to)) {
+		if (!differs(c, (enum config_option_id)id, &fresh, &ch))
 			strcpy(c->config.origin[id], fresh.origin[id]);
-			continue;
-		}
-		r = reload_option(c, &ch, &fresh, text);
-		report_line(report, text);
-		if (r < 0 && !first)
-			first = r;
+		else if (config_options[id].live)
+			waits[id] = true;
+		else
+			note_restart(&ch, report);
 	}
+	while (apply_some(c, &fresh, waits, report, &first) > 0)
+		;
+	r = refuse_rest(c, &fresh, waits, report);
 	if (!*report)
 		report_line(report, "nothing has changed");
-	return first;
+	return first ? first : r;
 }
 
 int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX])

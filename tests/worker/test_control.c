@@ -19,7 +19,8 @@ struct fixture {
 	struct config applied; /* what "runs" */
 	char path[32];
 	char told[4096];
-	int fail; /* what apply() returns */
+	int fail;    /* what apply() returns */
+	int fail_id; /* for this option; 0: for all */
 };
 
 static void tell(struct fixture *f, const char *what, const char *text)
@@ -35,7 +36,7 @@ static int apply(void *ctx, enum config_option_id id, const struct config *c,
 	struct fixture *f = ctx;
 
 	tell(f, "apply", config_options[id].key);
-	if (f->fail) {
+	if (f->fail && (!f->fail_id || f->fail_id == (int)id)) {
 		strcpy(reason, "the moon is full; wait");
 		return f->fail;
 	}
@@ -314,6 +315,59 @@ static void reload_refused(void **state)
 	end(&f);
 }
 
+/* Which of two must go first depends on the direction. */
+static void reload_in_the_order_that_works(void **state)
+{
+	static const char large[] = "[memory]\nlimit = 48M\nreserve = 20M\n";
+	static const char small[] = "[memory]\nlimit = 32M\nreserve = 4M\n";
+	char report[CONTROL_REPORT_MAX];
+	struct fixture f;
+
+	begin(&f, large);
+	for (int i = 0; i < 2; i++) {
+		write_file(&f, small);
+		assert_int_equal(control_reload(f.control, report), 0);
+		assert_true(f.applied.memory_limit == MIB(32) &&
+			    f.applied.memory_reserve == MIB(4));
+		assert_true(strstr(report, "memory.reserve: ") == report);
+		assert_non_null(strstr(report, "\nmemory.limit: "));
+		write_file(&f, large);
+		assert_int_equal(control_reload(f.control, report), 0);
+		assert_true(f.applied.memory_limit == MIB(48) &&
+			    f.applied.memory_reserve == MIB(20));
+		assert_true(strstr(report, "memory.limit: ") == report);
+		assert_non_null(strstr(report, "\nmemory.reserve: "));
+	}
+	/* What one could not become, the other may depend on. */
+	write_file(&f, "[memory]\nlimit = 128M\nreserve = 40M\n");
+	f.fail_id = CONFIG_OPTION_memory_limit;
+	f.fail = -ENOSPC;
+	assert_int_equal(control_reload(f.control, report), -ENOSPC);
+	assert_non_null(strstr(report, "memory.limit: stays 50331648 "));
+	assert_non_null(strstr(report, "memory.reserve: stays 20971520 "));
+	assert_non_null(strstr(report, "40.0 MiB kept free is more than half of the limit of 48.0 "
+				       "MiB; write less, or 0"));
+	assert_true(f.applied.memory_limit == MIB(48) && f.applied.memory_reserve == MIB(20));
+	end(&f);
+}
+
+/* What waits for a restart counts as it runs; the rest is applied all the same. */
+static void reload_against_what_cant_change(void **state)
+{
+	char report[CONTROL_REPORT_MAX];
+	struct fixture f;
+
+	begin(&f, "[device]\nsize = 1T\n[memory]\nlimit = 1G\n");
+	write_file(&f, "[device]\nsize = 1G\n[memory]\nlimit = 85%\nlevel = 3\n");
+	assert_int_equal(control_reload(f.control, report), -EINVAL);
+	assert_non_null(strstr(report, "device.size: needs a restart"));
+	assert_non_null(strstr(report, "\nmemory.level: 1 -> 3 ("));
+	assert_non_null(strstr(report, "\nmemory.limit: stays 1073741824 ("));
+	assert_non_null(strstr(report, "the index of a 1.0 TiB device"));
+	assert_true(f.applied.memory_limit == GIB(1) && f.applied.memory_level == 3);
+	end(&f);
+}
+
 /* The values of one moment, whoever asks. */
 static void *set_often(void *arg)
 {
@@ -360,6 +414,8 @@ int main(void)
 		cmocka_unit_test(reload),
 		cmocka_unit_test(reload_ends_what_was_set),
 		cmocka_unit_test(reload_refused),
+		cmocka_unit_test(reload_in_the_order_that_works),
+		cmocka_unit_test(reload_against_what_cant_change),
 		cmocka_unit_test(many_threads),
 	};
 
