@@ -300,7 +300,8 @@ make_drives()
 
 launch()
 {
-	local cpu=max accelerator=tcg,thread=multi
+	# erms: the kernel would clear and copy pages with instructions that are emulated byte by byte.
+	local cpu=max,erms=off accelerator=tcg,thread=multi
 	if [ "$accel" = kvm ]; then
 		cpu=host accelerator=kvm
 	fi
