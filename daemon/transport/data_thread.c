@@ -137,6 +137,8 @@ static void finish(struct data_thread *dt)
 	if (engine_queue_inflight(dt->queue) > 0) {
 		log_err("%s: %u requests wait for the store and are left behind", dt->o.transport,
 			engine_queue_inflight(dt->queue));
+		if (dt->o.ops->abandon)
+			dt->o.ops->abandon(dt);
 		return;
 	}
 	engine_queue_free(dt->queue);

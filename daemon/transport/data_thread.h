@@ -38,6 +38,12 @@ struct data_thread_ops {
 	 * a failed begin().  Frees what begin() made; the ring is gone.
 	 */
 	void (*end)(struct data_thread *dt);
+	/*
+	 * Instead of end(), when requests had to be left behind in the engine, which may still use
+	 * their memory: answers them with an error, so that nobody waits for them for ever.  May be
+	 * NULL.
+	 */
+	void (*abandon)(struct data_thread *dt);
 };
 
 #define DATA_THREAD_BATCH ENGINE_REQUESTS_MAX

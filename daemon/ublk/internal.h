@@ -43,6 +43,7 @@ struct ublk_io {
 	uint16_t tag;
 	uint16_t tries; /* of the same command */
 	bool started;	/* it has been fetched once */
+	bool asked;	/* there is a request that was not answered */
 };
 
 struct ublk_transport {

@@ -41,6 +41,7 @@ static void send_command(struct ublk_io *io, uint32_t op, int32_t result)
 static void answer(struct ublk_io *io, int32_t result)
 {
 	io->result = result;
+	io->asked = false;
 	send_command(io, io->q->commit_op, result);
 }
 
@@ -81,6 +82,7 @@ static void command_done(struct ring_op *op, int32_t res, uint32_t flags)
 	(void)flags;
 	if (likely(res == 0)) {
 		io->started = true;
+		io->asked = true;
 		io->tries = 0;
 		q->ready[q->nready++] = io;
 	} else if ((res == -EAGAIN || res == -ENOMEM || res == -EINTR) &&
@@ -192,6 +194,21 @@ static int begin(struct data_thread *dt)
 	return 0;
 }
 
+/*
+ * A process that exits takes its rings down only after its threads' commands, and STOP_DEV, which
+ * is one of them, waits for these requests: without answers it would never end.
+ */
+static void abandon(struct data_thread *dt)
+{
+	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
+
+	for (unsigned tag = 0; tag < UBLK_DEPTH; tag++) {
+		if (q->ios[tag].asked)
+			answer(&q->ios[tag], -EIO);
+	}
+	ring_submit(&dt->ring);
+}
+
 static void end(struct data_thread *dt)
 {
 	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
@@ -204,7 +221,8 @@ static void end(struct data_thread *dt)
 
 int ublk_queue_start(struct ublk_queue *q, struct ublk_transport *t, unsigned index)
 {
-	static const struct data_thread_ops ops = {.begin = begin, .gather = gather, .end = end};
+	static const struct data_thread_ops ops = {
+		.begin = begin, .gather = gather, .end = end, .abandon = abandon};
 	struct data_thread_options o = {
 		.ops = &ops,
 		.transport = "ublk",
