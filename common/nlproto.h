@@ -118,7 +118,8 @@ enum nlproto_attr {
 	NLPROTO_A_COUNT = 21,	  /* u64: how many since the last event of the kind; EVENT */
 	NLPROTO_A_TEXT = 22,	  /* string, a line for people; EVENT */
 	NLPROTO_A_LINES = 23,	  /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */
-	NLPROTO_A_MAX = NLPROTO_A_LINES,
+	NLPROTO_A_PARTLY = 24,	  /* u8 1: some could not be applied; RELOAD */
+	NLPROTO_A_MAX = NLPROTO_A_PARTLY,
 };
 
 /* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS, _OPTIONS and _LINES. */

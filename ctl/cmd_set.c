@@ -143,6 +143,12 @@ enum exit_code cmd_reload(struct context *ctx, const struct command *self, int a
 	put_lines(&reply.lines);
 	if (!reply.lines.n)
 		printf("nothing has changed\n");
+	if (reply.partly.known && reply.partly.v) {
+		fflush(stdout);
+		fprintf(stderr, "zswapctl: not all of it could be applied; correct the files and "
+				"reload again\n");
+		return EXIT_REFUSED;
+	}
 	if (!reply.lines.unreadable)
 		return EXIT_OK;
 	fprintf(stderr, "zswapctl: %zu lines could not be read\n", reply.lines.unreadable);

@@ -128,6 +128,8 @@ static void take_attrs(struct ctl_reply *r, struct nlattr **a)
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		take_list(r, a[lists[i]]);
 	ctl_attr_job(a[NLPROTO_A_JOB], &r->job);
+	if (a[NLPROTO_A_PARTLY])
+		r->partly = ctl_attr_num(a[NLPROTO_A_PARTLY]);
 	if (r->cmd == NLPROTO_CMD_SUBSCRIBE) {
 		r->seconds = ctl_attr_num(a[NLPROTO_A_SECONDS]);
 		r->event_seq = ctl_attr_num(a[NLPROTO_A_EVENT_SEQ]);
@@ -192,7 +194,7 @@ int ctl_reply_init(struct ctl_reply *r, uint8_t cmd, uint32_t seq, const char *d
 	r->options.n = r->options.unreadable = 0;
 	memset(&r->job, 0, sizeof(r->job));
 	r->lines.n = r->lines.unreadable = 0;
-	r->seconds = r->event_seq = (struct ctl_num){0};
+	r->partly = r->seconds = r->event_seq = (struct ctl_num){0};
 	if (device && strlen(device) >= sizeof(r->want_device))
 		return -EINVAL;
 	if (device)

@@ -107,6 +107,7 @@ struct ctl_reply {
 	struct ctl_options options; /* GET, SET */
 	struct ctl_job job;	    /* JOB, WRITEBACK, COMPACT, CHECK, CANCEL */
 	struct ctl_lines lines;	    /* SET: what changed; RELOAD: a line for each option */
+	struct ctl_num partly;	    /* RELOAD: known and not 0: some could not be applied */
 	struct ctl_num seconds;	    /* SUBSCRIBE: how long it holds; 0: there is none */
 	struct ctl_num event_seq;   /* SUBSCRIBE: number of the last event, 0: none so far */
 };

@@ -104,13 +104,13 @@ bool stats_server_take_change(struct stats_server *s, struct stats_change *ret)
 	return waiting;
 }
 
-void stats_server_finish_change(struct stats_server *s, int error, const char *text)
+void stats_server_finish_change(struct stats_server *s, int result, const char *text)
 {
 	struct stats_changes *c = &s->changes;
 
 	pthread_mutex_lock(&c->lock);
 	z_assert(c->state == CHANGE_TAKEN);
-	c->error = error;
+	c->result = result;
 	snprintf(c->report, sizeof(c->report), "%s", text);
 	c->state = CHANGE_FINISHED;
 	pthread_mutex_unlock(&c->lock);
@@ -143,13 +143,26 @@ static bool put_line(struct nl_msg *msg, unsigned index, const void *from)
 	return nla_put_string(msg, NLPROTO_L_LINE, ((const struct lines *)from)->line[index]) == 0;
 }
 
-static void answer_reload(const struct request *rq, char *report)
+/* As put_list(). */
+static int put_partly(const struct request *rq)
+{
+	struct nl_msg *msg = reply_new(rq, NLM_F_MULTI);
+
+	if (!msg)
+		return -ENOMEM;
+	z_assert(nla_put_u8(msg, NLPROTO_A_PARTLY, 1) == 0);
+	return reply_put_out(rq, msg) < 0;
+}
+
+static void answer_reload(const struct request *rq, int result, char *report)
 {
 	struct lines lines;
 	int r;
 
 	cut_lines(&lines, report);
 	r = put_list(rq, NLPROTO_A_LINES, lines.n, put_line, &lines);
+	if (r == 0 && result == STATS_CHANGE_PARTLY)
+		r = put_partly(rq);
 	if (r == 0)
 		put_done(rq);
 	else if (r < 0)
@@ -158,17 +171,17 @@ static void answer_reload(const struct request *rq, char *report)
 
 /* Empties the box if there is something to say, and leaves the result in @c. */
 static bool take_result(struct stats_changes *c, uint64_t now, struct stats_change *ret_change,
-			int *ret_error, char ret_report[static STATS_REPORT_MAX])
+			int *ret_result, char ret_report[static STATS_REPORT_MAX])
 {
 	bool out = true;
 
 	pthread_mutex_lock(&c->lock);
 	*ret_change = c->change;
-	*ret_error = c->error;
+	*ret_result = c->result;
 	if (c->state == CHANGE_FINISHED) {
 		strcpy(ret_report, c->report);
 	} else if (c->state == CHANGE_WAITING && now >= c->deadline) {
-		*ret_error = -EBUSY;
+		*ret_result = -EBUSY;
 		strcpy(ret_report,
 		       "zswapd is busy with starting or stopping; nothing was changed, try again");
 	} else {
@@ -189,18 +202,18 @@ uint64_t stats_changes_work(struct stats_server *s, uint64_t now, stats_reply_fn
 	char report[STATS_REPORT_MAX];
 	struct stats_change change;
 	struct request rq;
-	int error;
+	int result;
 
-	if (!take_result(c, now, &change, &error, report))
+	if (!take_result(c, now, &change, &result, report))
 		return c->deadline;
 	rq = c->asker;
 	rq.reply = reply;
 	rq.reply_ctx = reply_ctx;
-	if (error)
-		refuse(&rq, error, "%s", report[0] ? report : strerror(-error));
+	if (result < 0)
+		refuse(&rq, result, "%s", report[0] ? report : strerror(-result));
 	else if (change.kind == STATS_CHANGE_SET)
 		answer_option(&rq, change.key, report);
 	else
-		answer_reload(&rq, report);
+		answer_reload(&rq, result, report);
 	return UINT64_MAX;
 }

@@ -152,11 +152,15 @@ int stats_server_change_fd(const struct stats_server *s);
 /* True: *ret is to be done and finished.  False: nothing waits.  One thread. */
 bool stats_server_take_change(struct stats_server *s, struct stats_change *ret);
 
+/* Of a RELOAD: some of the options could not be changed. */
+#define STATS_CHANGE_PARTLY 1
+
 /*
- * @error: 0, and @text is what was changed, a line each; or a negative errno, and @text is the
- * reason and the way out.  After the options have their new values.
+ * @result: 0 or STATS_CHANGE_PARTLY, and @text is what became of the options, a line each; or a
+ * negative errno, and @text is the reason and the way out.  After the options have their new
+ * values.
  */
-void stats_server_finish_change(struct stats_server *s, int error, const char *text);
+void stats_server_finish_change(struct stats_server *s, int result, const char *text);
 
 /* --- events --- */
 

@@ -77,7 +77,7 @@ struct stats_changes {
 		CHANGE_FINISHED, /* the owner has left the result */
 	} state;
 	struct stats_change change;
-	int error;
+	int result;
 	char report[STATS_REPORT_MAX];
 	/* server's thread only */
 	struct request asker;

@@ -227,16 +227,15 @@ static int step(const struct control *c, enum config_option_id id, const struct 
 
 /*
  * Applies every option in @waits that can go now, and takes it out.  Returns how many were there;
- * *failed is the first error of applying one.
+ * *partly is set if one could not be applied.
  */
 static unsigned apply_some(struct control *c, const struct config *fresh,
-			   bool waits[static CONFIG_OPTION_COUNT], char *report, int *failed)
+			   bool waits[static CONFIG_OPTION_COUNT], char *report, bool *partly)
 {
 	char text[CONTROL_TEXT_MAX], error[CONFIG_ERROR_MAX];
 	struct config next;
 	struct change ch;
 	unsigned n = 0;
-	int r;
 
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
 		if (!waits[id] || step(c, (enum config_option_id)id, fresh, &next, error) < 0)
@@ -244,32 +243,30 @@ static unsigned apply_some(struct control *c, const struct config *fresh,
 		waits[id] = false;
 		n++;
 		differs(c, (enum config_option_id)id, fresh, &ch);
-		r = apply(c, &ch, &next, text);
+		if (apply(c, &ch, &next, text) < 0)
+			*partly = true;
 		report_line(report, text);
-		if (r < 0 && !*failed)
-			*failed = r;
 	}
 	return n;
 }
 
-static int refuse_rest(struct control *c, const struct config *fresh, const bool *waits,
-		       char *report)
+static void refuse_rest(struct control *c, const struct config *fresh, const bool *waits,
+			char *report, bool *partly)
 {
 	char text[CONTROL_TEXT_MAX], error[CONFIG_ERROR_MAX];
 	struct config next;
 	struct change ch;
-	int r = 0;
 
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
 		if (!waits[id])
 			continue;
-		r = step(c, (enum config_option_id)id, fresh, &next, error);
+		*partly = true;
+		step(c, (enum config_option_id)id, fresh, &next, error);
 		differs(c, (enum config_option_id)id, fresh, &ch);
 		say(text, "%s: stays %s: %s", ch.key, ch.from, error);
 		log_err("%s", text);
 		report_line(report, text);
 	}
-	return r;
 }
 
 /*
@@ -281,11 +278,11 @@ static int refuse_rest(struct control *c, const struct config *fresh, const bool
  */
 static int reload_locked(struct control *c, char *report)
 {
-	bool waits[CONFIG_OPTION_COUNT] = {false};
+	bool waits[CONFIG_OPTION_COUNT] = {false}, partly = false;
 	char error[CONFIG_ERROR_MAX];
 	struct config fresh;
 	struct change ch;
-	int r, first = 0;
+	int r;
 
 	/* Shares are of the RAM there was at the start, else they would differ by a module loaded.
 	 */
@@ -302,12 +299,12 @@ static int reload_locked(struct control *c, char *report)
 		else
 			note_restart(&ch, report);
 	}
-	while (apply_some(c, &fresh, waits, report, &first) > 0)
+	while (apply_some(c, &fresh, waits, report, &partly) > 0)
 		;
-	r = refuse_rest(c, &fresh, waits, report);
+	refuse_rest(c, &fresh, waits, report, &partly);
 	if (!*report)
 		report_line(report, "nothing has changed");
-	return first ? first : r;
+	return partly ? CONTROL_PARTLY : 0;
 }
 
 int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX])
@@ -321,12 +318,12 @@ int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX])
 	c->ops->notify(c->ctx, state);
 	log_info("reload: reading the configuration again");
 	r = reload_locked(c, report);
-	if (r < 0)
+	if (r)
 		log_err("reload: not all of it could be applied; correct the files and reload again");
 	else
 		log_info("reload: done");
-	c->ops->notify(c->ctx, r < 0 ? "READY=1\nSTATUS=Serving swap; the last reload failed"
-				     : "READY=1\nSTATUS=Serving swap");
+	c->ops->notify(c->ctx, r ? "READY=1\nSTATUS=Serving swap; the last reload failed"
+				 : "READY=1\nSTATUS=Serving swap");
 	pthread_mutex_unlock(&c->mutex);
 	return r;
 }

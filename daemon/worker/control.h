@@ -77,10 +77,13 @@ int control_get(struct control *c, const char *key, struct control_value *ret,
 int control_set(struct control *c, const char *key, const char *value,
 		char text[static CONTROL_TEXT_MAX]);
 
+#define CONTROL_PARTLY 1
+
 /*
  * Reads the files again, makes what is live as they say, and tells systemd (RELOADING=1, READY=1).
- * @report has a line for each option that differed: changed, "needs a restart", or why not.  0, or
- * the first error: of the files (then nothing has changed) or of applying a value.
+ * @report has a line for each option that differed: changed, "needs a restart", or why not.  0;
+ * CONTROL_PARTLY: a value could not be applied; or a negative errno: the files can't be used, as
+ * @report says, and nothing has changed.
  */
 int control_reload(struct control *c, char report[static CONTROL_REPORT_MAX]);
 

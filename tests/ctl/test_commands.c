@@ -35,6 +35,7 @@ static struct stats_job job;
 static _Atomic enum nlproto_job_state job_end;
 static _Atomic uint64_t job_found, job_bytes;
 static atomic_bool job_stands_still, job_is_quick;
+static atomic_bool reload_fails_in_part;
 
 static struct stats_server *server;
 static atomic_bool owner_ends;
@@ -155,6 +156,13 @@ static int change(const struct stats_change *c, char *text)
 {
 	char *old = options[0].value;
 
+	if (c->kind == STATS_CHANGE_RELOAD && reload_fails_in_part) {
+		/* Longer than an error's text may be. */
+		sprintf(text,
+			"memory.level: 1 -> 2\n%0300d\n%0300d\nmemory.limit: stays 5: no room", 1,
+			2);
+		return STATS_CHANGE_PARTLY;
+	}
 	if (c->kind == STATS_CHANGE_RELOAD) {
 		strcpy(text, "memory.limit: needs\ndevice.name: a \x1b[1mrestart");
 		return 0;
@@ -394,6 +402,13 @@ static void reload_says_what_changed(void **state)
 	assert_int_equal(program_run(false, "reload"), 0);
 	/* What it says cannot steer a terminal. */
 	assert_string_equal(program_out, "memory.limit: needs\ndevice.name: a ?[1mrestart\n");
+	reload_fails_in_part = true;
+	assert_int_equal(program_run(false, "reload"), 5);
+	reload_fails_in_part = false;
+	assert_has(program_out, "memory.level: 1 -> 2\n000");
+	assert_has(program_out, "1\n000");
+	assert_has(program_out, "2\nmemory.limit: stays 5: no room\n");
+	assert_has(program_err, "not all of it could be applied");
 }
 
 static void wait_for_output(const char *word)

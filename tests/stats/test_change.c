@@ -208,6 +208,28 @@ static void a_reload_tells_line_by_line(void **state)
 	assert_true(n >= 50 * len / STATS_REPORT_MAX && n <= 50);
 }
 
+/* What changed and what did not comes as lines, whole, and the answer says that it is not all. */
+static void a_reload_that_fails_in_part(void **state)
+{
+	struct stats_change change;
+	struct nlattr **a;
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_RELOAD);
+	ask_and_take(&p, &change);
+	stats_server_finish_change(rig.server, STATS_CHANGE_PARTLY,
+				   "a.b: 1 -> 2\nc.d: stays 3: the store has no room");
+	rig_work(0);
+	assert_int_equal(rig.n, 3);
+	a = rig_parse(rig.msg[0], NLPROTO_CMD_RELOAD);
+	assert_string_equal(line_of(a, 0), "a.b: 1 -> 2");
+	assert_string_equal(line_of(a, 1), "c.d: stays 3: the store has no room");
+	a = rig_parse(rig.msg[1], NLPROTO_CMD_RELOAD);
+	assert_non_null(a[NLPROTO_A_PARTLY]);
+	assert_int_equal(nla_get_u8(a[NLPROTO_A_PARTLY]), 1);
+	assert_int_equal(rig.msg[2]->nlmsg_type, NLMSG_DONE);
+}
+
 static void a_reload_without_changes(void **state)
 {
 	struct stats_change change;
@@ -233,6 +255,7 @@ int main(void)
 		T(one_change_at_a_time),
 		T(a_change_nobody_takes_is_withdrawn),
 		T(a_reload_tells_line_by_line),
+		T(a_reload_that_fails_in_part),
 		T(a_reload_without_changes),
 	};
 
