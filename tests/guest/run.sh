@@ -255,8 +255,9 @@ make_initramfs()
 	# shellcheck disable=SC2086
 	add_modules "$work/early/modules" $EARLY_MODULES
 	# shellcheck disable=SC2086
-	(cd "$work/early/modules" && for module in $EARLY_MODULES; do cat "$module.order"; done) |
-		awk '!seen[$0]++' >"$work/early/modules/order"
+	(cd "$work/early/modules" && for module in $EARLY_MODULES; do
+		[ ! -e "$module.order" ] || cat "$module.order"
+	done) | awk '!seen[$0]++' >"$work/early/modules/order"
 	(cd "$work/early" && find . | cpio -o -H newc --quiet) >"$work/initramfs"
 }
 
