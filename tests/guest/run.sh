@@ -45,7 +45,7 @@ BUILT=(daemon/main/zswapd ctl/zswapctl tests/system/pageload tests/system/slots 
 	tests/guest/guard)
 PROGRAMS=(bash blkid flock losetup mkswap setpriv swapoff swapon)
 # Loaded before the root is there; loaded before SCRIPT starts; there for SCRIPT to load.
-EARLY_MODULES='virtio_blk crc32c_generic ext4'
+EARLY_MODULES='virtio_pci virtio_blk crc32c_generic ext4'
 BOOT_MODULES='9p 9pnet_virtio nvme loop fuse ublk_drv'
 OTHER_MODULES='zram zstd'
 # What the kernel says when something is wrong.
