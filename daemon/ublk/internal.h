@@ -4,6 +4,7 @@
  *
  *   abi.h        the kernel's interface
  *   control.c    commands to the driver
+ *   mark.c       which device is the one of a name
  *   transport.c  making, taking over and taking away the device
  *   queue.c      a data thread's requests
  */
@@ -81,6 +82,13 @@ struct ublk_queue {
 	unsigned nready;
 	struct ublk_io ios[UBLK_DEPTH];
 };
+
+/* mark.c; 0, logged: it could not be kept. */
+uint64_t ublk_mark_new(const struct transport_options *o);
+void ublk_mark_remove(const struct transport_options *o);
+/* The device that carries the name's mark. */
+bool ublk_mark_find(struct ublk_control *c, const struct transport_options *o,
+		    struct ublk_dev_info *ret);
 
 /* transport.c; the number of /dev/ublkbN, false for any other path. */
 bool ublk_device_number(const char *path, uint32_t *ret);

@@ -125,6 +125,28 @@ static void remove_former(const char *former)
 	ublk_control_close(c);
 }
 
+/*
+ * One whose daemon died before it was ready, or could not remove it.  We hold the name, so its
+ * server is dead, whatever its state.
+ */
+static void remove_marked(const struct transport_options *o)
+{
+	struct ublk_dev_info info;
+	struct ublk_control *c;
+
+	if (ublk_control_open(&c) < 0)
+		return;
+	if (ublk_mark_find(c, o, &info)) {
+		log_notice("ublk: device %" PRIu32 " was left behind by a daemon that died; it is "
+			   "removed",
+			   info.dev_id);
+		if (info.state != UBLK_DEV_DEAD && forsaken(c, info.dev_id))
+			ublk_stop(c, info.dev_id);
+		ublk_delete(c, info.dev_id);
+	}
+	ublk_control_close(c);
+}
+
 static int add(struct ublk_transport *t)
 {
 	int r;
@@ -135,6 +157,7 @@ static int add(struct ublk_transport *t)
 		.max_io_buf_bytes = UBLK_IO_MAX,
 		.dev_id = UINT32_MAX,
 		.server_pid = getpid(),
+		.server_flags = ublk_mark_new(&t->o),
 		.flags = UBLK_F_USER_RECOVERY | UBLK_F_USER_RECOVERY_REISSUE |
 			 UBLK_F_CMD_IOCTL_ENCODE | UBLK_F_NO_AUTO_PART_SCAN,
 	};
@@ -248,6 +271,7 @@ static int make(struct ublk_transport *t)
 	int r;
 
 	remove_former(t->o.former);
+	remove_marked(&t->o);
 	r = add(t);
 	if (r == 0)
 		r = set_params(t);
@@ -369,6 +393,8 @@ static int tear_down(struct ublk_transport *t)
 	close_fd(t->fd);
 	if (t->added)
 		r = ublk_delete(t->control, t->info.dev_id);
+	if (t->added && (r == 0 || r == -EBUSY))
+		ublk_mark_remove(&t->o);
 	ublk_control_close(t->control);
 	close_fd(t->failed_fd);
 	free(t->queues);
