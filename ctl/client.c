@@ -65,6 +65,15 @@ static int put_text(struct nl_msg *msg, int attr, const char *text, size_t max)
 	return strlen(text) < max && nla_put_string(msg, attr, text) == 0 ? 0 : -EINVAL;
 }
 
+static int put_job_id(struct nl_msg *msg, uint64_t id)
+{
+	struct nlattr *job = nla_nest_start(msg, NLPROTO_A_JOB);
+
+	if (!job || nla_put_u32(msg, NLPROTO_J_ID, (uint32_t)id) < 0)
+		return -EINVAL;
+	return nla_nest_end(msg, job);
+}
+
 static int put_request(struct nl_msg *msg, const struct ctl_request *rq)
 {
 	/* An empty value is one that was given, and for the daemon to judge. */
@@ -79,6 +88,8 @@ static int put_request(struct nl_msg *msg, const struct ctl_request *rq)
 		r = nla_put_string(msg, NLPROTO_A_VALUE, "");
 	if (r == 0 && rq->bytes.known)
 		r = nla_put_u64(msg, NLPROTO_A_BYTES, rq->bytes.v);
+	if (r == 0 && rq->job.known)
+		r = put_job_id(msg, rq->job.v);
 	if (r == 0 && rq->seconds.known)
 		r = nla_put_u32(msg, NLPROTO_A_SECONDS,
 				(uint32_t)min_u64(rq->seconds.v, UINT32_MAX));

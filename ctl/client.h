@@ -29,6 +29,7 @@ struct ctl_request {
 	const char *key;	/* GET (NULL: all options), SET */
 	const char *value;	/* SET */
 	struct ctl_num bytes;	/* WRITEBACK; not known: all */
+	struct ctl_num job;	/* JOB; not known: the one under way or the last one */
 	struct ctl_num seconds; /* SUBSCRIBE; not known: NLPROTO_SUBSCRIBE_SECONDS */
 };
 

@@ -65,8 +65,10 @@ static enum exit_code goes_on(const struct ctl_job *j)
 	progress_name(name, j);
 	fprintf(stderr,
 		"zswapctl: interrupted; the %s goes on. 'zswapctl job' shows how far it is,\n"
-		"'zswapctl job --cancel' ends it.\n",
-		name);
+		"%s ends it.\n",
+		name,
+		j->kind.known && j->kind.v == NLPROTO_JOB_SHRINK ? "setting memory.limit up again"
+								 : "'zswapctl job --cancel'");
 	return EXIT_GOES_ON;
 }
 
@@ -86,10 +88,11 @@ static bool is_running(const struct ctl_job *j)
 	return j->state.known && j->state.v == NLPROTO_JOB_STATE_RUNNING;
 }
 
-/* The job as it is now.  Silence now and then is no reason to give up a job of minutes. */
-static int look(struct context *ctx, struct ctl_reply *r, unsigned *silences)
+/* Job @id as it is now.  Silence now and then is no reason to give up a job of minutes. */
+static int look(struct context *ctx, struct ctl_num id, struct ctl_reply *r, unsigned *silences)
 {
-	int err = ask_quietly(ctx, NLPROTO_CMD_JOB, r);
+	const struct ctl_request rq = {.cmd = NLPROTO_CMD_JOB, .job = id};
+	int err = request_quietly(ctx, &rq, r);
 
 	if (err != -ETIMEDOUT) {
 		*silences = 0;
@@ -110,18 +113,20 @@ enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 	while (is_running(&j) && !interrupted) {
 		show_progress(&j, first->done.v, (double)(now_ns() - began) / 1e9);
 		nanosleep(&pause, NULL);
-		err = look(ctx, &r, &silences);
+		err = look(ctx, first->id, &r, &silences);
 		if (err == -EAGAIN)
 			continue;
+		/* A daemon that doesn't know the question answers with another job. */
+		if ((err == 1 && r.error == ENOENT) || (!err && r.job.id.v != first->id.v)) {
+			wipe_progress();
+			fprintf(stderr,
+				"zswapctl: others have begun meanwhile; what became of this one "
+				"is in the daemon's log\n");
+			return EXIT_PARTIAL;
+		}
 		if (err) {
 			wipe_progress();
 			return explain(ctx, &r, err);
-		}
-		if (r.job.id.v != first->id.v) {
-			wipe_progress();
-			fprintf(stderr, "zswapctl: another job has begun meanwhile; what became of "
-					"this one is in the daemon's log\n");
-			return EXIT_PARTIAL;
 		}
 		j = r.job;
 	}

@@ -206,8 +206,9 @@ enum engine_job_kind {
 	/* Every page is read, from memory or store, and verified.  @amount is not used. */
 	ENGINE_JOB_CHECK,
 	/*
-	 * The way down to a limit that was lowered, shown unless a job runs.  Can't be started, and
-	 * goes on though it be cancelled.  -ENOSPC: memory has not become less for ten seconds.
+	 * The way down to a limit that was lowered, which goes on beside a job.  It is begun and
+	 * ended by setting the limit, and neither started nor cancelled.  -ENOSPC: memory has not
+	 * become less for ten seconds.
 	 */
 	ENGINE_JOB_SHRINK,
 };
@@ -223,6 +224,8 @@ struct engine_job {
 	uint64_t found; /* a check's damaged pages */
 };
 
+#define ENGINE_JOBS    2u
+
 #define ENGINE_JOB_ALL UINT64_MAX
 
 /*
@@ -230,10 +233,18 @@ struct engine_job {
  * with -ENOSPC found no room to go on: no free place in the store, or no frame to move pages to.
  */
 int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amount);
-/* The job under way, or the last one. */
+/*
+ * The last job and the last shrink, id 0 for one that never was.  First the one under way (the job,
+ * if both are), else the one that ended last.
+ */
+void engine_jobs(struct engine *e, struct engine_job ret[ENGINE_JOBS]);
+/* The first of them. */
 void engine_job_status(struct engine *e, struct engine_job *ret);
-/* Ends the job under way soon, between two slices.  What it has done stays done. */
-void engine_job_cancel(struct engine *e);
+/*
+ * Ends the job under way soon, between two slices.  What it has done stays done.  -ESRCH: there is
+ * none; -EOPNOTSUPP: only a shrink is under way, which ends when the limit is set up again.
+ */
+int engine_job_cancel(struct engine *e);
 
 /*
  * Sweep: decodes every used slot and counts what is wrong (0 is right), records included.  Slow,

@@ -123,6 +123,9 @@ void evictor_job_progress(struct evictor *v, uint64_t done, uint64_t found);
 /* @result: 0, -ECANCELED or why it can't go on. */
 void evictor_job_end(struct evictor *v, int result);
 
+/* Notes whether memory has come down to a lowered limit. */
+void evictor_judge_shrink(struct evictor *v);
+
 /* evictor_write(), counted below. */
 int evictor_job_write(struct evictor *v, uint32_t segment);
 /* Counts from 0 again; none may be under way. */

@@ -111,6 +111,8 @@ struct job {
 	_Atomic bool running, cancel;
 	_Atomic int result;
 	_Atomic uint64_t done, total, found;
+	/* by the mover, before it lowers `running` */
+	uint32_t ended; /* counts the ends of jobs and shrinks; 0: none has */
 };
 
 /* The way down to a lowered limit; under the lock. */
@@ -118,8 +120,9 @@ struct shrink {
 	uint32_t id;
 	bool running;
 	int result;
-	uint64_t total, left; /* bytes above the limit: then, and when somebody last looked */
+	uint64_t freed, left; /* bytes: so far, and above the limit when somebody last looked */
 	uint64_t moved;	      /* when that was last seen to change; CLOCK_MONOTONIC, ns */
+	uint32_t ended;	      /* as struct job's */
 };
 
 struct engine {
@@ -156,9 +159,10 @@ struct engine {
 	/* the mover's */
 	struct counter_set mover_counters;
 
-	/* never taken by the mover or a data thread */
+	/* never waited for by the mover or a data thread */
 	pthread_mutex_t job_lock;
 	uint32_t job_ids;
+	_Atomic uint32_t job_ends;
 	struct shrink shrink;
 	struct job job;
 };
@@ -224,8 +228,8 @@ int limit_check(uint64_t limit, unsigned nqueues);
 int limit_init(struct engine *e, const struct engine_options *o);
 
 /* job.c */
-/* The limit has been set: there may be something to show. */
-void job_limit_set(struct engine *e);
+/* Sets the limit; what is above it is shown as a shrink. */
+void job_limit_set(struct engine *e, uint32_t frames);
 
 /* engine.c */
 void engine_kick_mover(struct engine *e);

@@ -7,13 +7,21 @@
  * starter does, under the lock.
  *
  * The way down to a lowered limit is shown as a job as well, but is none: the mover goes it anyway,
- * also beside a job.  It is kept in struct shrink and judged whenever somebody looks.
+ * also beside a job, and for as long as the limit stands.  It is kept in struct shrink, and judged
+ * by whoever looks and by the mover between its rounds.  Setting the limit anew moves its aim; it
+ * stays the same one until memory is within the limit.
  *
- * The lock is for those outside among themselves; neither the mover nor a data thread takes it.
+ * Of either sort the last one's result is kept until the next begins, and every end is logged.
+ *
+ * The lock is for those outside among themselves, and for the limit with them.  A data thread never
+ * takes it; the mover only tries to.
  */
 #include "daemon/engine/evictor_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Without a step down for so long, the limit is taken for one that can't be reached. */
 #define SHRINK_STUCK_NS 10000000000ull
@@ -53,6 +61,33 @@ int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amoun
 	return r;
 }
 
+/* Never blocks: the mover comes here, too. */
+static void log_end(const struct engine_job *j)
+{
+	static const char *const names[] = {
+		[ENGINE_JOB_NONE] = "none",	  [ENGINE_JOB_WRITEBACK] = "writeback",
+		[ENGINE_JOB_COMPACT] = "compact", [ENGINE_JOB_CHECK] = "check",
+		[ENGINE_JOB_SHRINK] = "shrink",
+	};
+	bool check = j->kind == ENGINE_JOB_CHECK;
+	unsigned shift = check ? 0 : 20;
+	enum log_level level = j->found || (j->result < 0 && j->result != -ECANCELED)
+				       ? LOG_LEVEL_WARN
+				       : LOG_LEVEL_INFO;
+	char found[48] = "";
+
+	if (check)
+		snprintf(found, sizeof(found), ", %" PRIu64 " damaged", j->found);
+	log_post(level, "job %" PRIu32 ", %s: %s; %" PRIu64 " of %" PRIu64 " %s%s", j->id,
+		 names[j->kind], j->result < 0 ? strerror(-j->result) : "done", j->done >> shift,
+		 j->total >> shift, check ? "pages" : "MiB", found);
+}
+
+static uint32_t next_end(struct engine *e)
+{
+	return atomic_fetch_add(&e->job_ends, 1) + 1;
+}
+
 /* Bytes above the limit. */
 static uint64_t excess(struct engine *e)
 {
@@ -61,7 +96,29 @@ static uint64_t excess(struct engine *e)
 	return present > limit ? (uint64_t)(present - limit) * SEGMENT_SIZE : 0;
 }
 
-/* Under the lock. */
+static void show_shrink(const struct shrink *s, struct engine_job *ret)
+{
+	*ret = (struct engine_job){.id = s->id,
+				   .kind = s->id ? ENGINE_JOB_SHRINK : ENGINE_JOB_NONE,
+				   .running = s->running,
+				   .result = s->result,
+				   .done = s->freed,
+				   .total = s->freed + s->left};
+}
+
+static void end_shrink(struct engine *e, int result)
+{
+	struct shrink *s = &e->shrink;
+	struct engine_job shown;
+
+	s->running = false;
+	s->result = result;
+	s->ended = next_end(e);
+	show_shrink(s, &shown);
+	log_end(&shown);
+}
+
+/* Under the lock, with the limit as it was at the last look. */
 static void judge_shrink(struct engine *e)
 {
 	struct shrink *s = &e->shrink;
@@ -71,31 +128,34 @@ static void judge_shrink(struct engine *e)
 		return;
 	left = excess(e);
 	if (left != s->left) {
+		s->freed += s->left - min_u64(left, s->left);
 		s->left = left;
 		s->moved = now;
 	}
 	if (left == 0)
-		s->running = false;
-	else if (now - s->moved > SHRINK_STUCK_NS) {
-		s->running = false;
-		s->result = -ENOSPC;
-	}
+		end_shrink(e, 0);
+	else if (now - s->moved > SHRINK_STUCK_NS)
+		end_shrink(e, -ENOSPC);
 }
 
-void job_limit_set(struct engine *e)
+void job_limit_set(struct engine *e, uint32_t frames)
 {
 	struct shrink *s = &e->shrink;
 	uint64_t left;
 
 	pthread_mutex_lock(&e->job_lock);
 	judge_shrink(e);
+	atomic_store(&e->state->header->limit, frames);
 	left = excess(e);
-	if (left > 0)
-		*s = (struct shrink){.id = ++e->job_ids,
-				     .running = true,
-				     .total = left,
-				     .left = left,
-				     .moved = now_ns()};
+	if (s->running) {
+		s->left = left;
+		s->moved = now_ns();
+		if (left == 0)
+			end_shrink(e, 0);
+	} else if (left > 0) {
+		*s = (struct shrink){
+			.id = ++e->job_ids, .running = true, .left = left, .moved = now_ns()};
+	}
 	pthread_mutex_unlock(&e->job_lock);
 }
 
@@ -112,38 +172,44 @@ static void show_job(struct job *j, bool running, struct engine_job *ret)
 	ret->done = min_u64(atomic_load(&j->done), ret->total);
 }
 
-void engine_job_status(struct engine *e, struct engine_job *ret)
+void engine_jobs(struct engine *e, struct engine_job ret[ENGINE_JOBS])
 {
-	const struct shrink *s = &e->shrink;
+	struct shrink *s = &e->shrink;
+	unsigned job = 0;
 	bool running;
 
 	pthread_mutex_lock(&e->job_lock);
 	judge_shrink(e);
 	running = job_runs(&e->job);
-	if (!running && (s->running || s->id > e->job.id))
-		*ret = (struct engine_job){.id = s->id,
-					   .kind = ENGINE_JOB_SHRINK,
-					   .running = s->running,
-					   .result = s->result,
-					   .done = s->total - min_u64(s->left, s->total),
-					   .total = s->total};
-	else
-		show_job(&e->job, running, ret);
+	if (!running && (s->running || s->ended > e->job.ended))
+		job = 1;
+	show_job(&e->job, running, &ret[job]);
+	show_shrink(s, &ret[!job]);
 	pthread_mutex_unlock(&e->job_lock);
 }
 
-void engine_job_cancel(struct engine *e)
+void engine_job_status(struct engine *e, struct engine_job *ret)
 {
+	struct engine_job jobs[ENGINE_JOBS];
+
+	engine_jobs(e, jobs);
+	*ret = jobs[0];
+}
+
+int engine_job_cancel(struct engine *e)
+{
+	int r = 0;
+
 	pthread_mutex_lock(&e->job_lock);
 	judge_shrink(e);
 	if (job_runs(&e->job)) {
 		atomic_store(&e->job.cancel, true);
 		engine_kick_mover(e);
-	} else if (e->shrink.running) {
-		e->shrink.running = false;
-		e->shrink.result = -ECANCELED;
+	} else {
+		r = e->shrink.running ? -EOPNOTSUPP : -ESRCH;
 	}
 	pthread_mutex_unlock(&e->job_lock);
+	return r;
 }
 
 /* --- the mover's side --- */
@@ -175,11 +241,24 @@ void evictor_job_progress(struct evictor *v, uint64_t done, uint64_t found)
 void evictor_job_end(struct evictor *v, int result)
 {
 	struct job *j = &v->e->job;
+	struct engine_job shown;
 
 	/* What was done is all there was. */
 	if (result == 0)
 		atomic_store(&j->total, atomic_load(&j->done));
 	atomic_store(&j->result, result);
+	show_job(j, false, &shown);
+	log_end(&shown);
+	j->ended = next_end(v->e);
 	/* release: pairs with job_runs(). */
 	atomic_store_explicit(&j->running, false, memory_order_release);
+}
+
+void evictor_judge_shrink(struct evictor *v)
+{
+	/* Who has it looks as well, or will be followed by another round. */
+	if (pthread_mutex_trylock(&v->e->job_lock) != 0)
+		return;
+	judge_shrink(v->e);
+	pthread_mutex_unlock(&v->e->job_lock);
 }

@@ -134,8 +134,7 @@ int engine_set_memory_limit(struct engine *e, uint64_t bytes)
 		if (frames * SEGMENT_SIZE < min)
 			return -ENOSPC;
 	}
-	atomic_store(&e->state->header->limit, (uint32_t)frames);
-	job_limit_set(e);
+	job_limit_set(e, (uint32_t)frames);
 	engine_kick_mover(e);
 	return 0;
 }

@@ -124,6 +124,7 @@ static void *mover_main(void *arg)
 			kicked = now_ns();
 		more = mover_round(v, now_ns() - kicked >= IDLE_NS);
 		due = jobs_step(&jobs, v);
+		evictor_judge_shrink(v);
 	}
 	evictor_free(v);
 	return NULL;

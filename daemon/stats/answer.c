@@ -9,6 +9,7 @@
 #include "daemon/stats/message.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define SNAPSHOT_NS (10ull * 1000000)
@@ -312,20 +313,46 @@ int answer_get(const struct request *rq, struct nlattr **attrs)
 
 /* --- jobs --- */
 
+static int reply_job(const struct request *rq, const struct stats_job *job)
+{
+	struct nl_msg *msg = reply_new(rq, 0);
+
+	if (!msg)
+		return refuse_without_memory(rq);
+	put_job(msg, job);
+	reply_put_out(rq, msg);
+	return 0;
+}
+
+/* The one that is shown to who names none. */
+static int reply_current_job(const struct request *rq)
+{
+	struct stats_job jobs[STATS_JOBS] = {0};
+
+	rq->s->ops->job(rq->s->ctx, jobs);
+	return reply_job(rq, &jobs[0]);
+}
+
 int answer_job(const struct request *rq, struct nlattr **attrs)
 {
-	struct stats_job job = {0};
-	struct nl_msg *msg;
+	struct stats_job jobs[STATS_JOBS] = {0};
+	const struct nlattr *id = NULL;
 
 	if (!rq->s->ops->job)
 		return unknown(rq, "jobs");
-	msg = reply_new(rq, 0);
-	if (!msg)
-		return refuse_without_memory(rq);
-	rq->s->ops->job(rq->s->ctx, &job);
-	put_job(msg, &job);
-	reply_put_out(rq, msg);
-	return 0;
+	if (!attrs[NLPROTO_A_JOB])
+		return reply_current_job(rq);
+	id = nla_find(nla_data(attrs[NLPROTO_A_JOB]), nla_len(attrs[NLPROTO_A_JOB]), NLPROTO_J_ID);
+	if (!id || nla_len(id) != 4)
+		return refuse(rq, -EINVAL, "no number in the attribute for a job");
+	rq->s->ops->job(rq->s->ctx, jobs);
+	for (unsigned i = 0; i < STATS_JOBS; i++) {
+		if (jobs[i].id == nla_get_u32(id))
+			return reply_job(rq, &jobs[i]);
+	}
+	return refuse(rq, -ENOENT,
+		      "nothing is known of job %" PRIu32 " any more; its end is in the log",
+		      nla_get_u32(id));
 }
 
 int answer_job_start(const struct request *rq, struct nlattr **attrs)
@@ -347,18 +374,22 @@ int answer_job_start(const struct request *rq, struct nlattr **attrs)
 	r = rq->s->ops->job_start(rq->s->ctx, kind, bytes, text);
 	if (r < 0)
 		return refuse(rq, r, "%s", text[0] ? text : strerror(-r));
-	return answer_job(rq, attrs);
+	return reply_current_job(rq);
 }
 
 int answer_cancel(const struct request *rq, struct nlattr **attrs)
 {
-	struct stats_job job = {0};
+	struct stats_job jobs[STATS_JOBS] = {0};
+	char text[NLPROTO_LINE_MAX] = "";
+	int r;
 
 	if (!rq->s->ops->job || !rq->s->ops->job_cancel)
 		return unknown(rq, "jobs to cancel");
-	rq->s->ops->job(rq->s->ctx, &job);
-	if (!job.id || job.state != NLPROTO_JOB_STATE_RUNNING)
+	rq->s->ops->job(rq->s->ctx, jobs);
+	if (!jobs[0].id || jobs[0].state != NLPROTO_JOB_STATE_RUNNING)
 		return refuse(rq, -ESRCH, "no job is under way");
-	rq->s->ops->job_cancel(rq->s->ctx);
-	return answer_job(rq, attrs);
+	r = rq->s->ops->job_cancel(rq->s->ctx, text);
+	if (r < 0)
+		return refuse(rq, r, "%s", text[0] ? text : strerror(-r));
+	return reply_current_job(rq);
 }

@@ -334,32 +334,50 @@ static void look_at_state(const struct out *o)
 	e->state_known = true;
 }
 
-static void look_at_job(const struct out *o)
+static void tell_job(const struct out *o, const struct stats_job *job)
 {
-	struct event ev = {.kind = NLPROTO_EVENT_JOB_FINISHED};
+	const char *kind = nlproto_job_name(job->kind), *state = nlproto_job_state_name(job->state);
+	struct event ev = {.kind = NLPROTO_EVENT_JOB_FINISHED, .job = job};
+
+	snprintf(ev.text, sizeof(ev.text), "job %" PRIu32 ", %s: %s%s%s", job->id,
+		 kind ? kind : "?", state ? state : "?", job->error ? ", " : "",
+		 job->error ? strerror(job->error) : "");
+	send_event(o, &ev);
+}
+
+static bool told_of_job(const struct stats_events *e, uint32_t id)
+{
+	for (unsigned i = 0; i < STATS_JOBS; i++) {
+		if (e->jobs_told[i] == id)
+			return true;
+	}
+	return false;
+}
+
+static void look_at_jobs(const struct out *o)
+{
 	struct stats_events *e = &o->s->events;
-	struct stats_job job = {0};
-	const char *kind, *state;
+	struct stats_job jobs[STATS_JOBS] = {0};
+	uint32_t told[STATS_JOBS] = {0};
 
 	if (!o->s->ops->job)
 		return;
-	o->s->ops->job(o->s->ctx, &job);
-	if (!job.id || job.id == e->job_ended || job.state == NLPROTO_JOB_STATE_RUNNING)
-		return;
-	e->job_ended = job.id;
-	kind = nlproto_job_name(job.kind);
-	state = nlproto_job_state_name(job.state);
-	snprintf(ev.text, sizeof(ev.text), "job %" PRIu32 ", %s: %s%s%s", job.id, kind ? kind : "?",
-		 state ? state : "?", job.error ? ", " : "", job.error ? strerror(job.error) : "");
-	ev.job = &job;
-	send_event(o, &ev);
+	o->s->ops->job(o->s->ctx, jobs);
+	for (unsigned i = 0; i < STATS_JOBS; i++) {
+		if (!jobs[i].id || jobs[i].state == NLPROTO_JOB_STATE_RUNNING)
+			continue;
+		told[i] = jobs[i].id;
+		if (!told_of_job(e, jobs[i].id))
+			tell_job(o, &jobs[i]);
+	}
+	memcpy(e->jobs_told, told, sizeof(told));
 }
 
 void stats_events_before_job(const struct request *rq)
 {
 	struct out o = {rq->s, now_ns(), rq->reply, rq->reply_ctx};
 
-	look_at_job(&o);
+	look_at_jobs(&o);
 }
 
 /* --- posting --- */
@@ -423,7 +441,7 @@ uint64_t stats_events_work(struct stats_server *s, uint64_t now, bool last, stat
 	look_at_store(&o, snap->counters);
 	look_at_limit(&o, snap->counters);
 	look_at_state(&o);
-	look_at_job(&o);
+	look_at_jobs(&o);
 	e->next_tick = now + TICK_NS;
 	return e->next_tick;
 }

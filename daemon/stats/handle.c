@@ -24,6 +24,7 @@ static const struct nla_policy request_policy[NLPROTO_A_MAX + 1] = {
 	[NLPROTO_A_KEY] = {.type = NLA_STRING, .minlen = 1, .maxlen = NLPROTO_NAME_MAX},
 	[NLPROTO_A_VALUE] = {.type = NLA_STRING, .minlen = 1, .maxlen = NLPROTO_TEXT_MAX},
 	[NLPROTO_A_BYTES] = {.type = NLA_U64, .minlen = 8, .maxlen = 8},
+	[NLPROTO_A_JOB] = {.type = NLA_NESTED},
 	[NLPROTO_A_SECONDS] = {.type = NLA_U32, .minlen = 4, .maxlen = 4},
 };
 

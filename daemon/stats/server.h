@@ -72,6 +72,7 @@ struct stats_job {
 };
 
 #define STATS_JOB_ALL UINT64_MAX
+#define STATS_JOBS    2u /* that are known of at once */
 
 /*
  * Called on the server's thread, with 64 KiB of stack to spare.  They may not wait for anything
@@ -86,16 +87,16 @@ struct stats_server_ops {
 	void (*histograms)(void *ctx, struct histogram values[HISTOGRAM_COUNT]);
 	/* Option number @index of those there are; false: no more. */
 	bool (*option)(void *ctx, unsigned index, struct stats_option *ret);
-	/* The job under way, or the last one. */
-	void (*job)(void *ctx, struct stats_job *ret);
+	/* The one under way or that ended last, then others whose result is known. */
+	void (*job)(void *ctx, struct stats_job ret[STATS_JOBS]);
 	/*
 	 * WRITEBACK, COMPACT or CHECK; @bytes is WRITEBACK's.  0: it has started and job() shows
 	 * it.  A negative errno with the reason and the way out in @text.
 	 */
 	int (*job_start)(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 			 char text[static NLPROTO_LINE_MAX]);
-	/* The job under way is told to end; it may run on for a moment. */
-	void (*job_cancel)(void *ctx);
+	/* The job under way is told to end; it may run on for a moment.  Else as job_start(). */
+	int (*job_cancel)(void *ctx, char text[static NLPROTO_LINE_MAX]);
 	/* The owner takes changes. */
 	bool changes;
 };

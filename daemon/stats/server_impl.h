@@ -109,7 +109,7 @@ struct stats_events {
 	unsigned tokens;    /* how many may be sent now */
 	bool state_known;
 	enum nlproto_state state;
-	uint32_t job_ended;			 /* id of the last one told of */
+	uint32_t jobs_told[STATS_JOBS];		 /* ids of those known to have ended */
 	bool limit_told;			 /* and still there */
 	uint64_t write_errors;			 /* of the store, at the last look */
 	uint64_t write_failed_at;		 /* ns; when that rose; 0 never */

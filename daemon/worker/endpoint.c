@@ -85,31 +85,39 @@ static const struct {
 	[NLPROTO_JOB_SHRINK] = {ENGINE_JOB_SHRINK, NLPROTO_UNIT_BYTES},
 };
 
-static void give_job(void *ctx, struct stats_job *ret)
+static void show_job(const struct engine_job *j, struct stats_job *ret)
 {
-	struct engine_job j;
-
-	engine_job_status(((struct endpoint *)ctx)->src.engine, &j);
-	if (!j.id)
+	if (!j->id)
 		return;
-	ret->id = j.id;
+	ret->id = j->id;
 	for (unsigned kind = 0; kind < ARRAY_SIZE(job_kinds); kind++)
-		if (job_kinds[kind].engine == j.kind)
+		if (job_kinds[kind].engine == j->kind)
 			ret->kind = (enum nlproto_job_kind)kind;
 	ret->unit = job_kinds[ret->kind].unit;
-	ret->done = j.done;
-	ret->total = j.total;
-	ret->found = j.found;
-	if (j.running)
+	ret->done = j->done;
+	ret->total = j->total;
+	ret->found = j->found;
+	if (j->running)
 		ret->state = NLPROTO_JOB_STATE_RUNNING;
-	else if (j.result == 0)
+	else if (j->result == 0)
 		ret->state = NLPROTO_JOB_STATE_DONE;
-	else if (j.result == -ECANCELED)
+	else if (j->result == -ECANCELED)
 		ret->state = NLPROTO_JOB_STATE_CANCELLED;
 	else
 		ret->state = NLPROTO_JOB_STATE_FAILED;
 	if (ret->state == NLPROTO_JOB_STATE_FAILED)
-		ret->error = -j.result;
+		ret->error = -j->result;
+}
+
+_Static_assert(STATS_JOBS == ENGINE_JOBS, "all jobs are shown");
+
+static void give_job(void *ctx, struct stats_job ret[STATS_JOBS])
+{
+	struct engine_job jobs[ENGINE_JOBS];
+
+	engine_jobs(((struct endpoint *)ctx)->src.engine, jobs);
+	for (unsigned i = 0; i < ENGINE_JOBS; i++)
+		show_job(&jobs[i], &ret[i]);
 }
 
 static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
@@ -131,9 +139,17 @@ static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 	return r;
 }
 
-static void cancel_job(void *ctx)
+static int cancel_job(void *ctx, char text[static NLPROTO_LINE_MAX])
 {
-	engine_job_cancel(((struct endpoint *)ctx)->src.engine);
+	int r = engine_job_cancel(((struct endpoint *)ctx)->src.engine);
+
+	if (r == -ESRCH)
+		snprintf(text, NLPROTO_LINE_MAX, "no job is under way");
+	else if (r == -EOPNOTSUPP)
+		snprintf(text, NLPROTO_LINE_MAX,
+			 "memory shrinks for as long as it is above memory.limit; to end that, set "
+			 "memory.limit up again");
+	return r;
 }
 
 static const struct stats_server_ops ops = {

@@ -34,7 +34,7 @@ static struct stats_job job;
 /* What becomes of jobs; set by the test while they run. */
 static _Atomic enum nlproto_job_state job_end;
 static _Atomic uint64_t job_found, job_bytes;
-static atomic_bool job_stands_still, job_is_quick;
+static atomic_bool job_stands_still, job_is_quick, another_is_shown;
 static atomic_bool reload_fails_in_part;
 
 static struct stats_server *server;
@@ -73,7 +73,7 @@ static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
 	return true;
 }
 
-static void give_job(void *ctx, struct stats_job *ret)
+static void give_job(void *ctx, struct stats_job ret[STATS_JOBS])
 {
 	pthread_mutex_lock(&lock);
 	if (job.state == NLPROTO_JOB_STATE_RUNNING && !job_stands_still) {
@@ -85,7 +85,10 @@ static void give_job(void *ctx, struct stats_job *ret)
 			job.error = job_end == NLPROTO_JOB_STATE_FAILED ? EIO : 0;
 		}
 	}
-	*ret = job;
+	ret[another_is_shown] = job;
+	if (another_is_shown)
+		ret[0] = (struct stats_job){
+			.id = 1000, .kind = NLPROTO_JOB_SHRINK, .state = NLPROTO_JOB_STATE_RUNNING};
 	pthread_mutex_unlock(&lock);
 }
 
@@ -132,12 +135,13 @@ static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 	return r;
 }
 
-static void cancel_job(void *ctx)
+static int cancel_job(void *ctx, char text[static NLPROTO_LINE_MAX])
 {
 	pthread_mutex_lock(&lock);
 	if (job.state == NLPROTO_JOB_STATE_RUNNING)
 		job.state = NLPROTO_JOB_STATE_CANCELLED;
 	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 static const struct stats_server_ops ops = {
@@ -213,7 +217,7 @@ static int start(void **state)
 	job_end = NLPROTO_JOB_STATE_DONE;
 	job_found = 0;
 	job_bytes = 7;
-	job_stands_still = job_is_quick = false;
+	job_stands_still = job_is_quick = another_is_shown = false;
 	owner_ends = false;
 	assert_int_equal(stats_server_new(&server, "ctl-test", &ops, NULL), 0);
 	assert_int_equal(stats_server_set_run_dir(server, run_dir), 0);
@@ -381,10 +385,20 @@ static void ctrl_c_leaves_the_job(void **state)
 	assert_string_equal(program_out, "");
 	assert_has(program_err, "the check goes on");
 	assert_int_equal(job_now().state, NLPROTO_JOB_STATE_RUNNING);
+	/* Another one comes to the front: ours is still the one that is watched. */
+	pid = program_start(false, "job --wait");
+	usleep(300000);
+	another_is_shown = true;
+	job_stands_still = false;
+	assert_int_equal(program_end(pid), 0);
+	assert_has(program_out, "check: 3145728 pages verified, none damaged");
+	another_is_shown = false;
+	job_stands_still = true;
+	assert_int_equal(program_run(false, "check --no-wait"), 0);
 	/* Somebody ends it while we watch. */
 	pid = program_start(true, "job --wait");
 	usleep(300000);
-	cancel_job(NULL);
+	cancel_job(NULL, (char[NLPROTO_LINE_MAX]){0});
 	assert_int_equal(program_end(pid), 5);
 	assert_has(program_out, "cancelled");
 	/* The daemon ends while we watch. */

@@ -64,8 +64,9 @@ static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 	return bytes & 1 ? 0 : -EBUSY;
 }
 
-static void cancel_job(void *ctx)
+static int cancel_job(void *ctx, char text[static NLPROTO_LINE_MAX])
 {
+	return 0;
 }
 
 static const struct stats_server_ops ops = {

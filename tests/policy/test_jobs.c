@@ -4,6 +4,7 @@
 #include "daemon/policy/jobs.h"
 #include "daemon/policy/mover.h"
 #include "tests/engine/rig.h"
+#include "tests/lib/stderr.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -401,22 +402,162 @@ static void shrink_is_shown(void **state)
 	/* A job of its own takes precedence. */
 	job = run_job(&r, ENGINE_JOB_CHECK, 0);
 	assert_int_equal(job.id, 2);
-	/* Raised again before it was reached: nothing more to do. */
+	rig_deinit(&r);
+}
+
+static void until_at_rest(struct rig *r)
+{
+	while (mover_round(r->v, false) || evictor_busy(r->v) || r->v->writing)
+		evictor_wait(r->v, 1000000);
+}
+
+/* It is what the limit asks for: set the limit up again. */
+static void shrink_is_not_cancelled(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	assert_int_equal(engine_job_cancel(r.e), -ESRCH);
+	write_raw(&r, 0, 7000);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(10)), 0);
+	assert_int_equal(engine_job_cancel(r.e), -EOPNOTSUPP);
+	engine_job_status(r.e, &job);
+	assert_true(job.running);
+	/* With a job beside it, that is the one that is meant. */
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+	assert_int_equal(engine_job_cancel(r.e), 0);
+	jobs_step(&jobs, r.v);
+	until_at_rest(&r);
+	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= MIB(10));
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.done, job.total);
+	rig_deinit(&r);
+}
+
+/* What was not freed is not said to have been; and it is the same one while it lasts. */
+static void shrink_to_a_limit_that_moves(void **state)
+{
+	struct engine_job job;
+	uint64_t used, freed;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	used = rig_counter(&r, CTR_memory_used_bytes);
+	/* Raised before anything was done. */
 	assert_int_equal(engine_set_memory_limit(r.e, MIB(10)), 0);
 	assert_int_equal(engine_set_memory_limit(r.e, MIB(40)), 0);
 	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 1);
 	assert_int_equal(job.kind, ENGINE_JOB_SHRINK);
 	assert_false(job.running);
 	assert_int_equal(job.result, 0);
-	/* Cancelled: no longer shown as running, but memory goes on falling. */
+	assert_int_equal(job.done, 0);
+	assert_int_equal(job.total, 0);
+	/* Raised and lowered under way. */
 	assert_int_equal(engine_set_memory_limit(r.e, MIB(10)), 0);
-	engine_job_cancel(r.e);
-	engine_job_status(r.e, &job);
-	assert_false(job.running);
-	assert_int_equal(job.result, -ECANCELED);
-	while (mover_round(r.v, false) || evictor_busy(r.v) || r.v->writing)
+	do {
+		mover_round(r.v, false);
 		evictor_wait(r.v, 1000000);
-	assert_true(rig_counter(&r, CTR_memory_used_bytes) <= MIB(10));
+		engine_job_status(r.e, &job);
+		assert_true(job.running);
+	} while (job.done < MIB(4));
+	freed = used - rig_counter(&r, CTR_memory_used_bytes);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(14)), 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 2);
+	assert_true(job.running);
+	assert_int_equal(job.done, freed);
+	assert_int_equal(job.total, used - MIB(14));
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 2);
+	assert_int_equal(job.total, used - MIB(12));
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(40)), 0);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 2);
+	assert_false(job.running);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.done, freed);
+	assert_int_equal(job.total, freed);
+	rig_deinit(&r);
+}
+
+/* Whichever began first: what ended last is shown, and the other's result is kept. */
+static void no_result_is_lost(void **state)
+{
+	struct engine_job job[ENGINE_JOBS];
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	damage(&r, 3100, 40);
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	until_at_rest(&r);
+	engine_jobs(r.e, job);
+	assert_int_equal(job[0].id, 1);
+	assert_true(job[0].running);
+	assert_int_equal(job[1].id, 2);
+	assert_int_equal(job[1].kind, ENGINE_JOB_SHRINK);
+	assert_false(job[1].running);
+	run(&r);
+	engine_jobs(r.e, job);
+	assert_int_equal(job[0].id, 1);
+	assert_int_equal(job[0].kind, ENGINE_JOB_CHECK);
+	assert_int_equal(job[0].found, 1);
+	assert_int_equal(job[1].id, 2);
+	/* The other way round. */
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(40)), 0);
+	write_raw(&r, 7000, 14000);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+	do {
+		jobs_step(&jobs, r.v);
+		engine_jobs(r.e, job);
+	} while (job[0].kind == ENGINE_JOB_CHECK);
+	assert_int_equal(job[0].id, 3);
+	assert_true(job[0].running);
+	assert_int_equal(job[1].id, 4);
+	until_at_rest(&r);
+	engine_jobs(r.e, job);
+	assert_int_equal(job[0].id, 3);
+	assert_false(job[0].running);
+	assert_int_equal(job[1].id, 4);
+	assert_int_equal(job[1].found, 1);
+	damage(&r, 3100, 40);
+	rig_deinit(&r);
+}
+
+static void every_end_is_logged(void **state)
+{
+	struct stderr_capture cap;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 7000);
+	damage(&r, 100, 40);
+	log_drain();
+	run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(engine_set_memory_limit(r.e, MIB(12)), 0);
+	until_at_rest(&r);
+	evictor_judge_shrink(r.v);
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_COMPACT, 0), 0);
+	assert_int_equal(engine_job_cancel(r.e), 0);
+	run(&r);
+	stderr_capture_begin(&cap);
+	log_drain();
+	stderr_capture_end(&cap);
+	assert_non_null(strstr(cap.text, "job 1, check: done; 7000 of 7000 pages, 1 damaged"));
+	assert_non_null(strstr(cap.text, "job 2, shrink: done; "));
+	assert_non_null(strstr(cap.text, "job 3, compact: Operation canceled; "));
+	damage(&r, 100, 40);
 	rig_deinit(&r);
 }
 
@@ -469,6 +610,10 @@ int main(void)
 		cmocka_unit_test(check_of_an_unreadable_store),
 		cmocka_unit_test(check_beside_everything_else),
 		cmocka_unit_test(shrink_is_shown),
+		cmocka_unit_test(shrink_is_not_cancelled),
+		cmocka_unit_test(shrink_to_a_limit_that_moves),
+		cmocka_unit_test(no_result_is_lost),
+		cmocka_unit_test(every_end_is_logged),
 		cmocka_unit_test(with_the_mover),
 	};
 

@@ -62,9 +62,10 @@ static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
 	return true;
 }
 
-static void give_job(void *ctx, struct stats_job *ret)
+static void give_job(void *ctx, struct stats_job ret[STATS_JOBS])
 {
-	*ret = rig.job;
+	ret[0] = rig.job;
+	ret[1] = rig.other_job;
 }
 
 static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
@@ -78,9 +79,12 @@ static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 	return rig.job_error;
 }
 
-static void cancel_job(void *ctx)
+static int cancel_job(void *ctx, char text[static NLPROTO_LINE_MAX])
 {
 	rig.cancels++;
+	if (rig.cancel_error)
+		snprintf(text, NLPROTO_LINE_MAX, "that can't be ended");
+	return rig.cancel_error;
 }
 
 static const struct stats_server_ops all_ops = {

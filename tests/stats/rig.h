@@ -26,8 +26,9 @@ struct rig {
 	uint64_t counters[COUNTER_COUNT];
 	struct histogram histograms[HISTOGRAM_COUNT];
 	enum nlproto_state state;
-	struct stats_job job;
+	struct stats_job job, other_job;
 	int job_error; /* of job_start() */
+	int cancel_error;
 	/* what they were asked for */
 	unsigned snapshots;
 	unsigned starts, cancels;

@@ -217,6 +217,30 @@ static void the_end_of_a_job_is_told(void **state)
 	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 2, 0);
 }
 
+/* A job and a shrink beside it: each is told of once, whichever is shown first. */
+static void the_ends_of_two_are_told(void **state)
+{
+	const struct stats_job check = {
+		.id = 1, .kind = NLPROTO_JOB_CHECK, .state = NLPROTO_JOB_STATE_DONE};
+	struct stats_job shrink = {
+		.id = 2, .kind = NLPROTO_JOB_SHRINK, .state = NLPROTO_JOB_STATE_RUNNING};
+
+	rig.job = shrink;
+	rig.other_job = check;
+	rig_work(RIG_SECOND);
+	assert_int_equal(rig.n, 1);
+	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 1, 0);
+	shrink.state = NLPROTO_JOB_STATE_DONE;
+	rig.job = shrink;
+	rig_work(RIG_SECOND);
+	assert_int_equal(rig.n, 1);
+	check_event(0, NLPROTO_EVENT_JOB_FINISHED, 2, 0);
+	rig.job = check;
+	rig.other_job = shrink;
+	rig_work(RIG_SECOND);
+	assert_int_equal(rig.n, 0);
+}
+
 /* Two that end between two looks: the second is started by a request, which tells of the first. */
 static void no_end_of_a_job_is_missed(void **state)
 {
@@ -405,6 +429,7 @@ int main(void)
 		T(the_limit_is_told_when_it_is_reached),
 		T(states_are_told),
 		T(the_end_of_a_job_is_told),
+		T(the_ends_of_two_are_told),
 		T(no_end_of_a_job_is_missed),
 		T(posted_events_are_sent_at_once),
 		T(too_many_events_leave_a_gap),

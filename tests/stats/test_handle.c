@@ -486,6 +486,37 @@ static void the_job_is_shown(void **state)
 	check_job(&rig.job, NLPROTO_CMD_JOB);
 }
 
+static int ask_for_job(struct packet *p, uint32_t id, uint16_t len)
+{
+	struct {
+		struct nlattr a;
+		uint32_t id;
+	} job = {{.nla_len = (uint16_t)(NLA_HDRLEN + len), .nla_type = NLPROTO_J_ID}, id};
+
+	packet_init(p, NLPROTO_CMD_JOB);
+	packet_attr(p, NLPROTO_A_JOB, &job, job.a.nla_len);
+	return rig_ask(p);
+}
+
+static void jobs_are_asked_for_by_number(void **state)
+{
+	struct stats_job other = running;
+	struct packet p;
+
+	rig.job = running;
+	other.id = rig.job.id + 1;
+	other.kind = NLPROTO_JOB_SHRINK;
+	rig.other_job = other;
+	assert_int_equal(ask_for_job(&p, running.id, 4), 0);
+	check_job(&running, NLPROTO_CMD_JOB);
+	assert_int_equal(ask_for_job(&p, other.id, 4), 0);
+	check_job(&other, NLPROTO_CMD_JOB);
+	assert_int_equal(ask_for_job(&p, other.id + 1, 4), -ENOENT);
+	rig_assert_refusal(&p, -ENOENT, "nothing is known of job");
+	assert_int_equal(ask_for_job(&p, running.id, 2), -EINVAL);
+	rig_assert_refusal(&p, -EINVAL, "no number");
+}
+
 static void jobs_are_started(void **state)
 {
 	static const uint8_t cmds[] = {NLPROTO_CMD_WRITEBACK, NLPROTO_CMD_COMPACT,
@@ -534,6 +565,9 @@ static void jobs_are_cancelled(void **state)
 	assert_int_equal(rig_ask_as_root(&p), 0);
 	assert_int_equal(rig.cancels, 1);
 	check_job(&running, NLPROTO_CMD_CANCEL);
+	rig.cancel_error = -EOPNOTSUPP;
+	assert_int_equal(rig_ask_as_root(&p), -EOPNOTSUPP);
+	rig_assert_refusal(&p, -EOPNOTSUPP, "can't be ended");
 }
 
 /* --- rights --- */
@@ -630,6 +664,7 @@ int main(void)
 		T(all_options_are_read),
 		T(an_unknown_option_is_refused),
 		T(the_job_is_shown),
+		T(jobs_are_asked_for_by_number),
 		T(jobs_are_started),
 		T(jobs_are_cancelled),
 		T(changing_takes_root),
