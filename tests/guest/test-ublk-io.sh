@@ -2,29 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The ublk device as a block device: its limits, its queues and their threads, and that reads, writes,
 # discards and flushes of all sizes do what they say.
-# usage: test-ublk-io.sh CPUS [QUEUES]
+# usage: test-ublk-io.sh CPUS
 #
-# CPUS names the machine's (--cpus of run.sh); QUEUES is [device] queues, 0 (the default) for one a CPU.
-# What does not depend on them is only done with two CPUs.
+# CPUS names the machine's (--cpus of run.sh).  What does not depend on them is only done with two.
 # guest: --memory 512 --drive 256M --limit 240 --program fio --program blkdiscard --program fallocate
 # guest: --program blockdev --program dd
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cpus=$1
-queues=${2-0}
 gib=$((1 << 18)) # in pages
 map=/tmp/map
 [ "$(nproc)" -eq "$cpus" ] || fail "there are $(nproc) CPUs, must be $cpus"
 # By path: busybox's timeout would run its own.
 blkdiscard=/usr/bin/blkdiscard fallocate=/usr/bin/fallocate dd=/usr/bin/dd
 
-TRANSPORT=ublk zswapd_start io device.size=64G device.queues="$queues" swap.enable=no memory.limit=32M \
-	memory.level=1 store.path=/dev/drive0
-device=$(realpath "$DEVICE")
-disk=${device#/dev/}
-[[ $device == /dev/ublkb* ]] || fail "$device is no ublk device"
-
-# --- what the kernel makes of it ------------------------------------------------------------------
+# --- what the kernel makes of it, with a thread for each queue on its CPUs ----------------------------
 
 # is ATTRIBUTE VALUE
 is()
@@ -34,37 +26,6 @@ is()
 	[ "$value" = "$2" ] || fail "$1 is '$value', must be '$2'"
 }
 
-# at_least ATTRIBUTE NUMBER
-at_least()
-{
-	local value
-	value=$(cat "/sys/block/$disk/$1")
-	[ "$value" -ge "$2" ] || fail "$1 is $value, must be $2 or more"
-}
-
-is size $((64 * gib * 8))
-is ro 0
-is queue/logical_block_size 4096
-is queue/physical_block_size 4096
-is queue/minimum_io_size 4096
-is queue/optimal_io_size 4096
-is queue/rotational 0
-is queue/write_cache "write through"
-is queue/fua 0
-is queue/discard_granularity 4096
-is discard_alignment 0
-is queue/max_sectors_kb 128
-is queue/max_hw_sectors_kb 128
-is queue/nr_requests 31
-is queue/read_ahead_kb 0
-grep -q '\[none\]\|^none$' "/sys/block/$disk/queue/scheduler" ||
-	fail "scheduler is '$(cat "/sys/block/$disk/queue/scheduler")'"
-is queue/discard_max_bytes $((64 << 20))
-is queue/write_zeroes_max_bytes $((64 << 20))
-ok "limits"
-
-# --- a thread for each queue, on its CPUs -----------------------------------------------------------
-
 # The CPUs in a list such as "0-2,5" or "0, 1", one a line.
 list_cpus()
 {
@@ -73,22 +34,60 @@ list_cpus()
 	done
 }
 
-expected=$cpus
-[ "$queues" -eq 0 ] || expected=$((queues < cpus ? queues : cpus))
-[ "$(ls "/sys/block/$disk/mq" | wc -l)" -eq $expected ] ||
-	fail "there are $(ls "/sys/block/$disk/mq" | wc -l) queues, must be $expected"
-threads=0
-for task in /proc/"$PID"/task/*; do
-	name=$(cat "$task/comm")
-	[[ $name == zswapd-data[0-9]* ]] || continue
-	threads=$((threads + 1))
-	wanted=$(list_cpus "$(cat "/sys/block/$disk/mq/${name#zswapd-data}/cpu_list")")
-	actual=$(list_cpus "$(awk '$1 == "Cpus_allowed_list:" { print $2 }' "$task/status")")
-	[ "$wanted" = "$actual" ] ||
-		fail "$name may run on $(echo $actual), its queue is that of $(echo $wanted)"
-done
-[ $threads -eq $expected ] || fail "$threads data threads, must be $expected"
-ok "$threads queues on $cpus CPUs"
+# start QUEUES GIB: with [device] queues, 0 for one a CPU.
+start()
+{
+	local queues=$1 expected share threads=0 task name wanted actual mq
+	TRANSPORT=ublk zswapd_start io device.size="$2G" device.queues="$queues" swap.enable=no memory.limit=32M \
+		memory.level=1 store.path=/dev/drive0
+	device=$(realpath "$DEVICE")
+	disk=${device#/dev/}
+	[[ $device == /dev/ublkb* ]] || fail "$device is no ublk device"
+
+	is size $(($2 * gib * 8))
+	is ro 0
+	is queue/logical_block_size 4096
+	is queue/physical_block_size 4096
+	is queue/minimum_io_size 4096
+	is queue/optimal_io_size 4096
+	is queue/rotational 0
+	is queue/write_cache "write through"
+	is queue/fua 0
+	is queue/discard_granularity 4096
+	is discard_alignment 0
+	is queue/max_sectors_kb 128
+	is queue/max_hw_sectors_kb 128
+	is queue/nr_requests 31 # one tag stays unused
+	is queue/read_ahead_kb 0
+	grep -q '\[none\]\|^none$' "/sys/block/$disk/queue/scheduler" ||
+		fail "scheduler is '$(cat "/sys/block/$disk/queue/scheduler")'"
+	is queue/discard_max_bytes $((64 << 20))
+	is queue/write_zeroes_max_bytes $((64 << 20))
+
+	expected=$((queues && queues < cpus ? queues : cpus))
+	# Each has buffers, which a small machine needs for other things.
+	share=$(awk '$1 == "MemTotal:" { print int($2 / 131072) }' /proc/meminfo)
+	((queues || expected <= share)) || expected=$share
+	mq=("/sys/block/$disk/mq/"*)
+	[ ${#mq[@]} -eq "$expected" ] || fail "there are ${#mq[@]} queues, must be $expected"
+	for task in /proc/"$PID"/task/*; do
+		name=$(cat "$task/comm")
+		[[ $name == zswapd-data[0-9]* ]] || continue
+		threads=$((threads + 1))
+		wanted=$(list_cpus "$(cat "/sys/block/$disk/mq/${name#zswapd-data}/cpu_list")")
+		actual=$(list_cpus "$(awk '$1 == "Cpus_allowed_list:" { print $2 }' "$task/status")")
+		[ "$wanted" = "$actual" ] ||
+			fail "$name may run on ${actual//$'\n'/ }, its queue is that of ${wanted//$'\n'/ }"
+	done
+	[ $threads -eq "$expected" ] || fail "$threads data threads, must be $expected"
+	ok "limits, and $threads queues on $cpus CPUs"
+}
+
+start 1 1
+zswapd_stop io
+start 8 1
+zswapd_stop io
+start 0 64
 
 # --- reads and writes --------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 # What can stand in the way of a ublk device's beginning and end, from a missing module to a driver
 # that does not answer.  Each time the daemon says what it is and is done within 30 s.
 # usage: test-ublk-life.sh [PART]...
-# guest: --memory 384 --limit 400 --no-load ublk_drv --built tests/guest/meddler --program dd
+# guest: --memory 384 --drive 192M,iops=2 --limit 400 --no-load ublk_drv --built tests/guest/meddler --program dd
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 usual=(device.size=256M memory.limit=32M swap.enable=no)
@@ -54,12 +54,16 @@ ends()
 
 devices()
 {
-	ls /dev | grep '^ublk[bc]' || true
+	local device
+	for device in /dev/ublk[bc]*; do
+		[ ! -e "$device" ] || echo "${device#/dev/}"
+	done
 }
 
 none_left()
 {
-	wait_for '[ -z "$(devices)" ]' "${1:-5}" || fail "there are still: $(devices | xargs)"
+	# shellcheck disable=SC2016
+	wait_for '[ -z "$(devices)" ]' 5 || fail "there are still: $(devices | xargs)"
 }
 
 # answers NAME: its device can be written and read.
@@ -223,10 +227,14 @@ part_stuck()
 	zswapd_stop hung
 	begin ublk after
 	ready after ublk
+	answers after
 	zswapd_stop after
-	wait_for '! devices | grep -qv "^ublkc0$"' 10 || fail "there are: $(devices | xargs)"
-	left=$(devices | xargs)
-	ok "a driver that does not answer${left:+ ($left stays)}"
+	# What could not be removed then is removed by the next of its name.
+	begin ublk before
+	ready before ublk
+	zswapd_stop before
+	none_left
+	ok "a driver that does not answer"
 }
 
 # --- the device is open when its daemon stops -----------------------------------------------------
@@ -269,6 +277,38 @@ part_open()
 	[ "$(realpath /dev/zswap/next)" = "$device" ] || fail "the number is not free: $(realpath /dev/zswap/next)"
 	zswapd_stop next
 	ok "a device that is open"
+}
+
+# --- the store does not answer ----------------------------------------------------------------------------
+
+# The kernel's end of the device waits for what is in flight, and that is a quarter of a minute's work.
+part_slow()
+{
+	local i readers=()
+	expect_kernel '(I/O error|error).*ublkb|task .* blocked for more than'
+	TRANSPORT=ublk zswapd_config slow device.size=64M memory.limit=16M swap.enable=no store.path=/dev/drive0
+	began=$SECONDS
+	zswapd_launch slow
+	zswapd_ready slow
+	bounded 120 slots write "$DEVICE" /tmp/map 0 5120 1 random 32 >/tmp/slots || fail "writing: $(cat /tmp/slots)"
+	wait_counter slow slots_stored -gt 1000 60
+	for ((i = 0; i < 45; i++)); do
+		while /usr/bin/dd if="$DEVICE" of=/dev/null bs=4k count=1 skip=$((RANDOM % 1024)) iflag=direct \
+			status=none; do :; done 2>/dev/null &
+		readers+=($!)
+	done
+	wait_counter slow requests_in_flight -gt 25 30
+	began=$SECONDS
+	kill "$PID"
+	wait_for "has_ended $PID" 40 || fail "it does not end: $(cat /proc/"$PID"/task/*/wchan)"
+	took 30 "the end with requests that the store does not answer"
+	ZSWAPD_PIDS[slow]=
+	for i in "${readers[@]}"; do
+		wait_for "has_ended $i" 10 || fail "a reader hangs"
+	done
+	none_left
+	echo "   $(grep -c 'given up' "$(zswapd_log slow)") commands given up, $(grep -c 'left behind' "$(zswapd_log slow)") queues with requests left behind"
+	ok "a store that does not answer"
 }
 
 # --- the daemon was killed ------------------------------------------------------------------------
@@ -315,7 +355,35 @@ part_killed()
 	ok "a daemon that was killed"
 }
 
-[ $# -gt 0 ] || set -- missing full numbers held stuck open killed
+# Killed at any moment of its start: it is gone, and the next one can start.
+part_early()
+{
+	local i delay
+	expect_kernel '(I/O error|error).*ublkb'
+	for ((i = 0; i < 16; i++)); do
+		begin ublk early
+		# From the device's appearance on, mostly, which is when the kernel reads from it.
+		if ((i % 4)); then
+			while [ ! -e /dev/ublkb0 ] && [ ! -e /dev/ublkb1 ] && [ -d "/proc/$PID" ]; do :; done
+			delay=$((RANDOM % 40))
+		else
+			delay=$((RANDOM % 400))
+		fi
+		((delay == 0)) || sleep "$(printf '0.%03d' $delay)"
+		kill -KILL "$PID" 2>/dev/null || true
+		wait_for "has_ended $PID" 20 || fail "killed while it starts, it never ends: $(cat /proc/"$PID"/task/*/wchan)"
+		wait "$PID" 2>/dev/null || true
+		ZSWAPD_PIDS[early]=
+	done
+	begin ublk early
+	ready early ublk
+	answers early
+	zswapd_stop early
+	none_left
+	ok "killed while it starts"
+}
+
+[ $# -gt 0 ] || set -- missing full numbers held stuck open slow killed early
 for part in "$@"; do
 	[ "$part" = missing ] || need load ublk_drv
 	"part_$part"
