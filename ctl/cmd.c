@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char exit_help[] = "Exit codes:\n"
-				"  0  done; doctor, check: nothing was found\n"
-				"  1  wrong usage\n"
-				"  2  the daemon is not there or does not answer\n"
-				"  3  the answer is not understood, or does not come from zswapd\n"
-				"  4  shown, but some values could not be read or looked at\n"
-				"  5  the daemon refused, or a job failed or was cancelled\n"
-				"  6  a system call or writing the output failed\n"
-				"  7  doctor, check: something was found\n"
-				"  8  interrupted; the daemon goes on with what was begun\n";
+static const char exit_help[] =
+	"Exit codes:\n"
+	"  0  done; doctor, check, job: nothing was found\n"
+	"  1  wrong usage\n"
+	"  2  the daemon is not there or does not answer\n"
+	"  3  the answer is not understood, or does not come from zswapd\n"
+	"  4  shown, but some values could not be read or looked at\n"
+	"  5  the daemon refused, or a job failed or was cancelled\n"
+	"  6  a system call or writing the output failed\n"
+	"  7  doctor, check, job: something was found\n"
+	"  8  not waited for to the end; the daemon goes on with what was begun\n";
 
 #define COMMON_OPTIONS                                                                              \
 	"  -d, --device NAME  the daemon that serves /dev/zswap/NAME; needed only if several run\n" \

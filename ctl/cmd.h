@@ -107,6 +107,12 @@ enum exit_code explain(const struct context *ctx, const struct ctl_reply *r, int
  * with EXIT_GOES_ON, provided that catch_interrupt() was called, before the job was begun.
  */
 enum exit_code follow_job(struct context *ctx, const struct ctl_job *first);
+
+/*
+ * Waits, in the same way, until no more memory is in use than the limit allows.  What does not move
+ * for half a minute is left to the daemon with EXIT_GOES_ON.
+ */
+enum exit_code follow_memory(struct context *ctx);
 void catch_interrupt(void);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "common/size.h"
 #include "common/util.h"
+#include "ctl/cell.h"
 #include "ctl/cmd.h"
 #include "ctl/progress.h"
 
@@ -17,6 +18,7 @@
 
 #define LOOK_MS	     200
 #define SILENCES_MAX 5 /* unanswered looks in a row, of CTL_TIMEOUT_MS each */
+#define STILL_NS     30000000000ull
 
 static volatile sig_atomic_t interrupted;
 
@@ -78,6 +80,8 @@ static enum exit_code end_of(const struct ctl_job *j)
 
 	progress_result(text, j);
 	printf("%s\n", text);
+	if (j->state.known && j->state.v == NLPROTO_JOB_STATE_NONE)
+		return EXIT_OK;
 	if (!j->state.known || j->state.v != NLPROTO_JOB_STATE_DONE)
 		return EXIT_REFUSED;
 	return j->found.known && j->found.v ? EXIT_FOUND : EXIT_OK;
@@ -88,11 +92,11 @@ static bool is_running(const struct ctl_job *j)
 	return j->state.known && j->state.v == NLPROTO_JOB_STATE_RUNNING;
 }
 
-/* Job @id as it is now.  Silence now and then is no reason to give up a job of minutes. */
-static int look(struct context *ctx, struct ctl_num id, struct ctl_reply *r, unsigned *silences)
+/* What is now.  Silence now and then is no reason to give up a job of minutes. */
+static int look(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r,
+		unsigned *silences)
 {
-	const struct ctl_request rq = {.cmd = NLPROTO_CMD_JOB, .job = id};
-	int err = request_quietly(ctx, &rq, r);
+	int err = request_quietly(ctx, rq, r);
 
 	if (err != -ETIMEDOUT) {
 		*silences = 0;
@@ -103,6 +107,7 @@ static int look(struct context *ctx, struct ctl_num id, struct ctl_reply *r, uns
 
 enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 {
+	const struct ctl_request rq = {.cmd = NLPROTO_CMD_JOB, .job = first->id};
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
 	static struct ctl_reply r;
 	struct ctl_job j = *first;
@@ -113,11 +118,11 @@ enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 	while (is_running(&j) && !interrupted) {
 		show_progress(&j, first->done.v, (double)(now_ns() - began) / 1e9);
 		nanosleep(&pause, NULL);
-		err = look(ctx, first->id, &r, &silences);
+		err = look(ctx, &rq, &r, &silences);
 		if (err == -EAGAIN)
 			continue;
 		/* A daemon that doesn't know the question answers with another job. */
-		if ((err == 1 && r.error == ENOENT) || (!err && r.job.id.v != first->id.v)) {
+		if ((err == 1 && r.error == -ENOENT) || (!err && r.job.id.v != first->id.v)) {
 			wipe_progress();
 			fprintf(stderr,
 				"zswapctl: others have begun meanwhile; what became of this one "
@@ -134,6 +139,84 @@ enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 		return goes_on(first);
 	wipe_progress();
 	return end_of(&j);
+}
+
+static enum exit_code memory_goes_on(struct ctl_num used, struct ctl_num limit, const char *why)
+{
+	wipe_progress();
+	fprintf(stderr,
+		"zswapctl: %s; %s are in use, above the limit of %s, and pages still leave\n"
+		"memory. 'zswapctl status' shows how far it is.\n",
+		why, cell_bytes(used).s, cell_bytes(limit).s);
+	return EXIT_GOES_ON;
+}
+
+static void show_memory(struct ctl_num used, struct ctl_num limit)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%s in use, the limit is %s\x1b[K", cell_bytes(used).s,
+			cell_bytes(limit).s);
+}
+
+/* An answer with both numbers: 0.  Else tells why not, and *ret_code is how to end. */
+static int look_at_memory(struct context *ctx, struct ctl_num *ret_used, struct ctl_num *ret_limit,
+			  enum exit_code *ret_code, unsigned *silences)
+{
+	const struct ctl_request rq = {.cmd = NLPROTO_CMD_STATS};
+	static struct ctl_reply r;
+	int err = look(ctx, &rq, &r, silences);
+
+	if (err == -EAGAIN)
+		return err;
+	if (err) {
+		wipe_progress();
+		*ret_code = explain(ctx, &r, err);
+		return err;
+	}
+	*ret_used = ctl_stats_get(&r.stats, "memory_used_bytes");
+	*ret_limit = ctl_stats_get(&r.stats, "memory_limit_bytes");
+	if (ret_used->known && ret_limit->known)
+		return 0;
+	wipe_progress();
+	fprintf(stderr, "zswapctl: how much memory is in use could not be read\n");
+	*ret_code = EXIT_PARTIAL;
+	return -ENODATA;
+}
+
+enum exit_code follow_memory(struct context *ctx)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
+	struct ctl_num used, limit;
+	uint64_t least = UINT64_MAX, moved = now_ns();
+	unsigned silences = 0;
+	bool waited = false;
+	enum exit_code code;
+	int err;
+
+	while (true) {
+		err = look_at_memory(ctx, &used, &limit, &code, &silences);
+		if (err && err != -EAGAIN)
+			return code;
+		if (!err && used.v <= limit.v)
+			break;
+		waited = true;
+		if (!err && used.v < least) {
+			least = used.v;
+			moved = now_ns();
+		}
+		if (!err && interrupted)
+			return memory_goes_on(used, limit, "interrupted");
+		if (!err && now_ns() - moved > STILL_NS)
+			return memory_goes_on(used, limit, "nothing has moved for a while");
+		if (!err)
+			show_memory(used, limit);
+		nanosleep(&pause, NULL);
+	}
+	wipe_progress();
+	if (waited)
+		printf("%s of memory are in use, within the limit of %s\n", cell_bytes(used).s,
+		       cell_bytes(limit).s);
+	return EXIT_OK;
 }
 
 /* Starts the job of @rq and, unless told otherwise, watches it. */
@@ -225,10 +308,12 @@ enum exit_code cmd_job(struct context *ctx, const struct command *self, int argc
 	if (code != EXIT_OK)
 		return code;
 	job = r.job;
-	/* One that has ended by now has an outcome as well. */
-	if (wait && job.state.known && job.state.v != NLPROTO_JOB_STATE_NONE)
+	/* One that has ended by now has an outcome as well, whoever asks. */
+	if (!is_running(&job) && !cancel)
+		return end_of(&job);
+	if (wait)
 		return follow_job(ctx, &job);
-	if (is_running(&job) && !cancel)
+	if (!cancel)
 		progress_line(text, 79, &job, 0, 0);
 	else
 		progress_result(text, &job);

@@ -79,25 +79,27 @@ static struct ctl_job job_now(struct context *ctx)
 }
 
 /*
- * Lowering the limit takes time, which the daemon spends in a job.  It may be over by now: then its
- * number tells that it is none of before.
+ * Lowering the limit takes time.  The daemon shows it as a job, which may be over by now: then its
+ * number tells that it is none of before.  But it shows one job at a time, so another may hide it:
+ * in the end it is the memory in use that counts.
  */
 static enum exit_code follow_shrinking(struct context *ctx, const struct ctl_job *before, bool wait)
 {
 	struct ctl_job job = job_now(ctx);
 	bool runs = job.state.known && job.state.v == NLPROTO_JOB_STATE_RUNNING;
+	bool shrinks = job.known && job.kind.v == NLPROTO_JOB_SHRINK;
+	enum exit_code code = EXIT_OK;
 
-	if (runs && job.kind.v != NLPROTO_JOB_SHRINK) {
-		/* One job at a time is shown. */
-		printf("another job is under way; what must leave memory leaves it beside that\n");
+	if (!wait && runs) {
+		printf("pages leave memory in the background; %s shows how far it is\n",
+		       shrinks ? "'zswapctl job'" : "'zswapctl status'");
 		return EXIT_OK;
 	}
-	if (!job.known || job.kind.v != NLPROTO_JOB_SHRINK || (!runs && job.id.v == before->id.v))
-		return EXIT_OK;
-	if (wait || !runs)
-		return follow_job(ctx, &job);
-	printf("pages leave memory in the background; 'zswapctl job' shows how far it is\n");
-	return EXIT_OK;
+	if (shrinks && (runs || job.id.v != before->id.v))
+		code = follow_job(ctx, &job);
+	if (!wait || (code != EXIT_OK && code != EXIT_PARTIAL))
+		return code;
+	return follow_memory(ctx);
 }
 
 enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc, char **argv)

@@ -54,8 +54,9 @@ const struct command commands[] = {
 	{"check", "[--no-wait]", "Reads and verifies every page.", WAIT_OPTION WAIT_NOTE,
 	 cmd_check},
 	{"job", "[--wait|--cancel]", "The work under way, or the last one.",
-	 "      --wait         shows how it gets on until it ends; the exit code is its outcome\n"
-	 "      --cancel       ends it\n",
+	 "      --wait         shows how it gets on until it ends\n"
+	 "      --cancel       ends it\n\n"
+	 "The exit code is the outcome of work that has ended.\n",
 	 cmd_job},
 	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",
 	 "      --quiet        only what was found and what could not be looked at\n\n"

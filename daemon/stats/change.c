@@ -209,6 +209,7 @@ uint64_t stats_changes_work(struct stats_server *s, uint64_t now, stats_reply_fn
 	rq = c->asker;
 	rq.reply = reply;
 	rq.reply_ctx = reply_ctx;
+	s->snapshot.at = 0; /* who asks next wants to see what came of it */
 	if (result < 0)
 		refuse(&rq, result, "%s", report[0] ? report : strerror(-result));
 	else if (change.kind == STATS_CHANGE_SET)

@@ -35,7 +35,7 @@ static struct stats_job job;
 static _Atomic enum nlproto_job_state job_end;
 static _Atomic uint64_t job_found, job_bytes;
 static atomic_bool job_stands_still, job_is_quick, another_is_shown;
-static atomic_bool reload_fails_in_part;
+static atomic_bool reload_fails_in_part, shrinks_unseen, memory_is_above;
 
 static struct stats_server *server;
 static atomic_bool owner_ends;
@@ -45,6 +45,8 @@ static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
 {
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		values[i] = 1000 + i;
+	values[CTR_memory_limit_bytes] = MIB(64);
+	values[CTR_memory_used_bytes] = memory_is_above ? MIB(65) : MIB(64);
 }
 
 static void give_status(void *ctx, struct stats_status *ret)
@@ -176,7 +178,7 @@ static int change(const struct stats_change *c, char *text)
 		return -ENOENT;
 	}
 	sprintf(text, "%s: %s -> %s", c->key, old, c->value);
-	if (strtoull(c->value, NULL, 10) < strtoull(old, NULL, 10))
+	if (strtoull(c->value, NULL, 10) < strtoull(old, NULL, 10) && !shrinks_unseen)
 		begin(NLPROTO_JOB_SHRINK);
 	strcpy(old, c->value);
 	return 0;
@@ -218,6 +220,7 @@ static int start(void **state)
 	job_found = 0;
 	job_bytes = 7;
 	job_stands_still = job_is_quick = another_is_shown = false;
+	shrinks_unseen = memory_is_above = false;
 	owner_ends = false;
 	assert_int_equal(stats_server_new(&server, "ctl-test", &ops, NULL), 0);
 	assert_int_equal(stats_server_set_run_dir(server, run_dir), 0);
@@ -324,6 +327,48 @@ static void a_lower_limit_is_waited_for(void **state)
 	assert_has(program_out, "'zswapctl job' shows how far it is");
 }
 
+/* Another job hides the way down; then memory itself is looked at. */
+static void a_lower_limit_is_waited_for_beside_a_job(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	shrinks_unseen = true;
+	memory_is_above = true;
+	pid = program_start(false, "set memory.limit 67108864");
+	usleep(1200000);
+	memory_is_above = false;
+	assert_int_equal(program_end(pid), 0);
+	assert_has(program_out, "64.0 MiB of memory are in use, within the limit of 64.0 MiB\n");
+	job_stands_still = true;
+	assert_int_equal(program_run(false, "check --no-wait"), 0);
+	memory_is_above = true;
+	pid = program_start(false, "set memory.limit 67108863");
+	usleep(1200000);
+	memory_is_above = false;
+	assert_int_equal(program_end(pid), 0);
+	assert_has(program_out, "within the limit");
+	memory_is_above = true;
+	assert_int_equal(program_run(false, "set --no-wait memory.limit 67108862"), 0);
+	assert_has(program_out, "in the background; 'zswapctl status'");
+	pid = program_start(false, "set memory.limit 67108861");
+	usleep(700000);
+	kill(pid, SIGINT);
+	assert_int_equal(program_end(pid), 8);
+	assert_has(program_err, "interrupted; 65.0 MiB are in use, above the limit of 64.0 MiB");
+	/* A job that begins meanwhile takes the place of the one that is shown. */
+	shrinks_unseen = false;
+	pid = program_start(false, "set memory.limit 67108860");
+	usleep(700000);
+	pthread_mutex_lock(&lock);
+	begin(NLPROTO_JOB_CHECK);
+	pthread_mutex_unlock(&lock);
+	usleep(700000);
+	memory_is_above = false;
+	assert_int_equal(program_end(pid), 0);
+	assert_has(program_out, "within the limit");
+}
+
 static void jobs_end_with_their_result(void **state)
 {
 	NEED_ROOT();
@@ -342,12 +387,16 @@ static void jobs_end_with_their_result(void **state)
 	job_found = 2;
 	assert_int_equal(program_run(false, "check"), 7);
 	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
-	assert_int_equal(program_run(true, "job"), 0);
+	/* Of a job that has ended the status is the same to who asks later. */
+	assert_int_equal(program_run(true, "job"), 7);
 	assert_string_equal(program_out, "check: 3145728 pages verified, 2 damaged\n");
+	assert_int_equal(program_run(true, "job --wait"), 7);
 	assert_int_equal(program_run(true, "job --wait"), 7);
 	job_end = NLPROTO_JOB_STATE_FAILED;
 	assert_int_equal(program_run(false, "compact"), 5);
 	assert_has(program_out, "compact: failed after 3.0 MiB: Input/output error");
+	assert_int_equal(program_run(true, "job"), 5);
+	assert_int_equal(program_run(true, "job --wait"), 5);
 }
 
 static void a_job_can_be_left_and_found_again(void **state)
@@ -507,11 +556,17 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(options_are_read_by_everybody), TEST(changing_takes_root),
-		TEST(a_higher_limit_is_set_at_once), TEST(a_lower_limit_is_waited_for),
-		TEST(jobs_end_with_their_result),    TEST(a_job_can_be_left_and_found_again),
-		TEST(ctrl_c_leaves_the_job),	     TEST(reload_says_what_changed),
-		TEST(events_come_as_they_happen),    TEST(all_numbers_for_prometheus),
+		TEST(options_are_read_by_everybody),
+		TEST(changing_takes_root),
+		TEST(a_higher_limit_is_set_at_once),
+		TEST(a_lower_limit_is_waited_for),
+		TEST(a_lower_limit_is_waited_for_beside_a_job),
+		TEST(jobs_end_with_their_result),
+		TEST(a_job_can_be_left_and_found_again),
+		TEST(ctrl_c_leaves_the_job),
+		TEST(reload_says_what_changed),
+		TEST(events_come_as_they_happen),
+		TEST(all_numbers_for_prometheus),
 	};
 
 	if (argc != 2) {
