@@ -129,16 +129,24 @@ static void sort_order(struct read_page **a, unsigned n)
 	}
 }
 
-/* object_expand(), timed now and then. */
+/* Out of line, so that the many that are not timed pay for a branch only. */
+static __attribute__((noinline, cold)) int expand_timed(struct engine_queue *q, const void *object,
+							uint32_t size, uint64_t slot, uint64_t seq,
+							void *page)
+{
+	uint64_t start = now_ns();
+	int error = object_expand(q->codec, object, size, (uint32_t)slot, seq, page);
+
+	histogram_add(q->histograms, HIST_decompress_time, now_ns() - start, 1);
+	return error;
+}
+
 static int expand(struct engine_queue *q, const void *object, uint32_t size, uint64_t slot,
 		  uint64_t seq, void *page)
 {
-	uint64_t start = q->expanded++ % TIMED_PAGES ? 0 : now_ns();
-	int error = object_expand(q->codec, object, size, (uint32_t)slot, seq, page);
-
-	if (start)
-		histogram_add(q->histograms, HIST_decompress_time, now_ns() - start, 1);
-	return error;
+	if (unlikely(q->expanded++ % TIMED_PAGES == 0))
+		return expand_timed(q, object, size, slot, seq, page);
+	return object_expand(q->codec, object, size, (uint32_t)slot, seq, page);
 }
 
 /* A page from the store is over, well or not. */
