@@ -151,10 +151,18 @@ check()
 # What `slots` is to find zeroes in: a page, or those below $used that lie in the range.
 forget()
 {
-	local page
-	for page in "${used[@]}"; do
-		((page >= $1 && page < $1 + $2)) || continue
-		printf '\0' | dd of=$map bs=1 seek=$((page)) conv=notrunc status=none
+	local page first=-1 next=-1
+	# Runs of pages, each at one go; the last one is no page.
+	for page in "${used[@]}" -1; do
+		if ((page >= 0 && (page < $1 || page >= $1 + $2))); then
+			continue
+		fi
+		if ((page != next)); then
+			((first < 0)) || dd if=/dev/zero of=$map bs=1 seek="$first" count=$((next - first)) conv=notrunc \
+				status=none
+			first=$page
+		fi
+		next=$((page + 1))
 	done
 }
 

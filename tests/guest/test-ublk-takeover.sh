@@ -89,7 +89,7 @@ keep
 fio --name=verified --filename="$device" --allow_file_create=0 --direct=1 --ioengine=io_uring --thread \
 	--verify=crc32c --verify_fatal=1 --verify_dump=0 --aux-path=/tmp --refill_buffers \
 	--buffer_compress_percentage=50 --buffer_compress_chunk=4k --size=48m --rw=randrw --bsrange=4k-64k \
-	--blockalign=4k --iodepth=40 --verify_backlog=256 --time_based --runtime=$((kills * 3)) \
+	--blockalign=4k --iodepth=40 --verify_backlog=256 --time_based --runtime=$((kills * 2 + 2)) \
 	>/tmp/fio.out 2>&1 &
 fio=$!
 cleanup_pid $fio
