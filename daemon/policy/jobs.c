@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define LATER_NS 1000000ull /* a reader holds a frame, or room is being made */
-#define WAITS	 2000u	    /* of these, without any progress */
+#define LATER_NS    1000000ull	  /* a reader holds a frame, or room is being made */
+#define PATIENCE_NS 2000000000ull /* without any progress */
+#define REST_MAX_NS 50000000ull	  /* a slice that took longer waited for the store */
 
 /* Compacting takes what has more than an eighth to gain. */
 #define SPARSE (SEGMENT_SIZE - SEGMENT_SIZE / 8)
@@ -31,10 +32,19 @@ static void give_back(struct evictor *v)
 		;
 }
 
-/* Patience with what passes by itself. */
+/* With what passes by itself. */
+static bool patient(struct jobs *j)
+{
+	uint64_t now = now_ns();
+
+	if (!j->waits_since)
+		j->waits_since = now;
+	return now - j->waits_since < PATIENCE_NS;
+}
+
 static enum verdict wait_or(struct jobs *j, int result)
 {
-	if (j->waits++ < WAITS)
+	if (patient(j))
 		return LATER;
 	j->failed = result;
 	return OVER;
@@ -43,7 +53,7 @@ static enum verdict wait_or(struct jobs *j, int result)
 static void gain(struct jobs *j, uint64_t bytes)
 {
 	j->gained += bytes;
-	j->waits = 0;
+	j->waits_since = 0;
 }
 
 /* --- writeback --- */
@@ -122,7 +132,7 @@ static enum verdict writeback(struct jobs *j, struct evictor *v)
 		return FOR_STORE;
 	}
 	/* The last frames are free once no reader has them pinned. */
-	return evictor_busy(v) && j->waits++ < WAITS ? LATER : OVER;
+	return evictor_busy(v) && patient(j) ? LATER : OVER;
 }
 
 /* --- compact --- */
@@ -193,7 +203,7 @@ static enum verdict compact(struct jobs *j, struct evictor *v)
 	give_back(v);
 	if (w.under_way)
 		return FOR_STORE;
-	return evictor_busy(v) && j->waits++ < WAITS ? LATER : OVER;
+	return evictor_busy(v) && patient(j) ? LATER : OVER;
 }
 
 /* --- check --- */
@@ -261,7 +271,8 @@ uint64_t jobs_step(struct jobs *j, struct evictor *v)
 	case GO_ON:
 		/* What takes the CPU leaves it alone for as long as it had it: others are waiting.
 		 */
-		return job.kind == ENGINE_JOB_WRITEBACK ? 0 : now_ns() - start;
+		return job.kind == ENGINE_JOB_WRITEBACK ? 0
+							: min_u64(now_ns() - start, REST_MAX_NS);
 	case LATER:
 		return LATER_NS;
 	case FOR_STORE:
@@ -271,4 +282,16 @@ uint64_t jobs_step(struct jobs *j, struct evictor *v)
 	}
 	evictor_job_end(v, j->failed);
 	return JOBS_IDLE;
+}
+
+uint64_t jobs_turn(struct jobs *j, struct evictor *v, uint64_t *due)
+{
+	uint64_t now = now_ns(), wait;
+
+	/* Without one that is due, anything that has come may be what is waited for. */
+	if (*due != JOBS_IDLE && now < *due)
+		return *due - now;
+	wait = jobs_step(j, v);
+	*due = wait == JOBS_IDLE ? JOBS_IDLE : now_ns() + wait;
+	return wait;
 }

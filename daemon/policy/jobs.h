@@ -21,14 +21,20 @@ struct jobs {
 	uint64_t total;	 /* expected */
 	uint64_t goal;	 /* enough */
 	int failed;
-	unsigned waits;
+	uint64_t waits_since; /* without any progress; CLOCK_MONOTONIC, ns; 0: it doesn't wait */
 	struct check check;
 };
 
 /* When the next slice is due. */
 #define JOBS_IDLE UINT64_MAX /* no job, or it waits for the store, whose answer wakes the mover */
 
-/* One slice.  Returns in how many ns to call again at the latest: 0 is at once. */
+/* One slice.  Returns in how many ns the next one is due: 0 is at once. */
 uint64_t jobs_step(struct jobs *j, struct evictor *v);
+
+/*
+ * A slice if one is due, however often it is called.  *due belongs to the call, JOBS_IDLE at first.
+ * Returns in how many ns to call again at the latest.
+ */
+uint64_t jobs_turn(struct jobs *j, struct evictor *v, uint64_t *due);
 
 #endif

@@ -105,7 +105,7 @@ bool mover_round(struct evictor *v, bool idle)
 static void *mover_main(void *arg)
 {
 	struct mover *m = arg;
-	uint64_t kicked = 0, due = JOBS_IDLE;
+	uint64_t kicked = 0, wait = JOBS_IDLE, due = JOBS_IDLE;
 	struct jobs jobs = {0};
 	struct evictor *v;
 	bool more;
@@ -120,10 +120,10 @@ static void *mover_main(void *arg)
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
 		uint64_t timeout = more ? 0 : evictor_busy(v) ? RETRY_NS : IDLE_NS;
 
-		if (evictor_wait(v, min_u64(timeout, due)))
+		if (evictor_wait(v, min_u64(timeout, wait)))
 			kicked = now_ns();
 		more = mover_round(v, now_ns() - kicked >= IDLE_NS);
-		due = jobs_step(&jobs, v);
+		wait = jobs_turn(&jobs, v, &due);
 		evictor_judge_shrink(v);
 	}
 	evictor_free(v);

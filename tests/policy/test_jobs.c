@@ -347,6 +347,67 @@ static void check_of_an_unreadable_store(void **state)
 	rig_deinit(&r);
 }
 
+/* However often the mover is woken, the CPU is left alone between two slices. */
+static void kicks_hasten_no_slice(void **state)
+{
+	uint64_t due = JOBS_IDLE, kicks = 0;
+	struct engine_job before, job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	write_raw(&r, 0, 7000);
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+	do {
+		uint64_t wait = jobs_turn(&jobs, r.v, &due), end = due;
+
+		engine_job_status(r.e, &before);
+		if (wait == JOBS_IDLE)
+			break;
+		for (;;) {
+			wait = jobs_turn(&jobs, r.v, &due);
+			if (due != end)
+				break;
+			engine_job_status(r.e, &job);
+			assert_int_equal(job.done, before.done);
+			assert_true(wait <= end);
+			kicks++;
+		}
+	} while (before.running);
+	assert_false(before.running);
+	assert_int_equal(before.done, 7000);
+	assert_true(kicks > 100);
+	rig_deinit(&r);
+}
+
+/* How long it waits for room is a matter of time, not of how often it looks. */
+static void compact_waits_for_room(void **state)
+{
+	uint32_t frames[LIMIT], n = 0;
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	write_raw(&r, 0, 7000);
+	thin_out(&r, 0, 7000, 3);
+	evictor_reap(r.v);
+	while ((frames[n] = front_get(r.e->front, 0)) != FRAME_NONE)
+		n++;
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_COMPACT, 0), 0);
+	for (unsigned i = 0; i < 5000; i++) {
+		jobs_step(&jobs, r.v);
+		engine_job_status(r.e, &job);
+		if (!job.running)
+			assert_true(now_ns() - jobs.waits_since >= 2000000000ull);
+	}
+	while (n > 0)
+		front_put(r.e->front, frames[--n]);
+	job = run(&r);
+	assert_int_equal(job.result, 0);
+	rig_deinit(&r);
+}
+
 /* Writes, discards and evictions between the slices: nothing is taken for damage. */
 static void check_beside_everything_else(void **state)
 {
@@ -608,6 +669,8 @@ int main(void)
 		cmocka_unit_test(check_finds_what_is_wrong),
 		cmocka_unit_test(check_finds_dangling_words),
 		cmocka_unit_test(check_of_an_unreadable_store),
+		cmocka_unit_test(kicks_hasten_no_slice),
+		cmocka_unit_test(compact_waits_for_room),
 		cmocka_unit_test(check_beside_everything_else),
 		cmocka_unit_test(shrink_is_shown),
 		cmocka_unit_test(shrink_is_not_cancelled),
