@@ -122,11 +122,11 @@ static void report(uint64_t slot, uint32_t segment, const char *what)
 	static struct log_limit limit;
 	unsigned more;
 
-	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
-		log_err("check: the page of slot %" PRIu64
-			" in segment %u %s (%u more since the last such "
-			"line)",
-			slot, segment, what, more);
+	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
+		log_post(LOG_LEVEL_ERR,
+			 "check: the page of slot %" PRIu64
+			 " in segment %u %s (%u more since the last such line)",
+			 slot, segment, what, more);
 }
 
 /* @bytes: the segment's.  False: damaged, and not replaced meanwhile. */

@@ -19,6 +19,7 @@
 #include "daemon/engine/evictor_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 struct move {
@@ -267,13 +268,31 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment)
 
 #define CLEAN_AGAIN_NS 60000000000ull /* after a read for cleaning has failed */
 
+void evictor_still_waits(struct slow_wait *w, const char *what)
+{
+	uint64_t now = now_ns();
+
+	if (!w->since)
+		*w = (struct slow_wait){.since = now, .next = now + SLOW_NS};
+	if (now < w->next)
+		return;
+	log_post(LOG_LEVEL_WARN,
+		 "store: the device has not answered %s for %" PRIu64
+		 " s; until it does nothing is written back or freed; see the kernel's log",
+		 what, (now - w->since) / 1000000000);
+	w->next = now + (now - w->since);
+}
+
 /* Waits for the one read, while completed writes are handled as they come. */
 int evictor_read_segment(struct evictor *v, uint32_t segment)
 {
 	struct segment *s = &v->e->state->segments[segment];
 	uint32_t place = segment_where_load(s).place;
 	uint32_t len = (uint32_t)align_up(s->used, SLOT_SIZE);
+	struct slow_wait slow = {0};
+	static struct log_limit limit;
 	struct ring_answer rd;
+	unsigned more;
 
 	v->staging_seq = 0;
 	ring_answer_init(&rd);
@@ -284,15 +303,20 @@ int evictor_read_segment(struct evictor *v, uint32_t segment)
 	 * The device bounds this wait; the buffer is its own until it has answered.  Kicks are left
 	 * to evictor_wait(), behind which the tiers are looked at.
 	 */
-	while (!ring_await(&v->ring, &rd, 1000000000ull))
-		;
+	evictor_still_waits(&slow, "a read");
+	while (!ring_await(&v->ring, &rd, SLOW_NS / 4))
+		evictor_still_waits(&slow, "a read");
 	if (rd.res == (int32_t)len) {
 		v->staging_seq = s->seq;
 		return 0;
 	}
 	counter_add(v->c, CTR_store_read_errors_total, 1);
-	log_err("store: read of a whole segment, %u bytes at place %u: %s; it stays as it is", len,
-		place, rd.res < 0 ? strerror(-rd.res) : "short read");
+	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
+		log_post(
+			LOG_LEVEL_ERR,
+			"store: read of a whole segment, %u bytes at place %u: %s; it stays as it is "
+			"(%u more since the last such line)",
+			len, place, rd.res < 0 ? strerror(-rd.res) : "short read", more);
 	return -EIO;
 }
 

@@ -140,10 +140,15 @@ int evictor_new(struct evictor **ret, struct engine *e)
 
 void evictor_free(struct evictor *v)
 {
+	struct slow_wait slow = {0};
+
 	if (!v)
 		return;
-	while (v->writing > 0)
-		evictor_wait(v, 1000000000ull);
+	/* The frames are the device's until it has answered. */
+	while (v->writing > 0) {
+		evictor_still_waits(&slow, "a write");
+		evictor_wait(v, SLOW_NS / 4);
+	}
 	writer_seal(&v->young);
 	writer_seal(&v->survivors);
 	/* Readers are done with a batch in less; what they still hold would be nobody's. */
@@ -198,7 +203,8 @@ void evictor_register_frame(struct evictor *v, uint32_t frame, bool present)
 		v->registered[frame] = present;
 	if (v->registered[frame] || !present || v->register_warned)
 		return;
-	log_warn("store: frames cannot be registered with io_uring; is RLIMIT_MEMLOCK low?");
+	log_post(LOG_LEVEL_WARN,
+		 "store: frames cannot be registered with io_uring; is RLIMIT_MEMLOCK low?");
 	v->register_warned = true;
 }
 
@@ -372,8 +378,10 @@ static void write_failed(struct evictor *v, const struct segment_write *w, int32
 
 	counter_add(v->c, CTR_store_write_errors_total, 1);
 	v->back_off_until = now_ns() + BACK_OFF_NS;
-	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
-		log_err("store: write of %u bytes to place %u: %s; the pages stay in memory, the place is "
+	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
+		log_post(
+			LOG_LEVEL_ERR,
+			"store: write of %u bytes to place %u: %s; the pages stay in memory, the place is "
 			"used last (%u more since the last such line)",
 			w->len, w->place, res < 0 ? strerror(-res) : "short write", more);
 }
@@ -456,22 +464,6 @@ int evictor_write(struct evictor *v, uint32_t segment)
 int evictor_job_write(struct evictor *v, uint32_t segment)
 {
 	return start_write(v, segment, true);
-}
-
-void evictor_job_writes_reset(struct evictor *v)
-{
-	z_assert(v->job_writes.under_way == 0);
-	v->job_writes = (struct evictor_job_writes){0};
-}
-
-void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret)
-{
-	*ret = v->job_writes;
-}
-
-uint64_t evictor_seq(const struct evictor *v)
-{
-	return atomic_load_explicit(&v->e->state->header->next_seq, memory_order_relaxed);
 }
 
 bool evictor_seal(struct evictor *v)

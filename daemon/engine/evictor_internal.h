@@ -78,6 +78,20 @@ void evictor_forget_suspect(struct evictor *v, uint32_t segment);
 uint64_t evictor_walk(struct engine *e, uint32_t id, const uint8_t *bytes, uint32_t used,
 		      uint32_t *offset);
 
+/* The mover posts, since who writes to the log may be held up; one line of a kind in this time. */
+#define LOG_BURST_NS 10000000000ull
+
+/*
+ * What the mover waits for, where it can't go on without: call it once a second or so while it
+ * does.  Says so after SLOW_NS, and again each time it has taken twice as long.  Zero at first.
+ */
+#define SLOW_NS 2000000000ull
+struct slow_wait {
+	uint64_t since; /* CLOCK_MONOTONIC, ns */
+	uint64_t next;
+};
+void evictor_still_waits(struct slow_wait *w, const char *what);
+
 /* Reads the stored segment into v->staging.  -EIO, logged. */
 int evictor_read_segment(struct evictor *v, uint32_t segment);
 

@@ -262,3 +262,14 @@ void evictor_judge_shrink(struct evictor *v)
 	judge_shrink(v->e);
 	pthread_mutex_unlock(&v->e->job_lock);
 }
+
+void evictor_job_writes_reset(struct evictor *v)
+{
+	z_assert(v->job_writes.under_way == 0);
+	v->job_writes = (struct evictor_job_writes){0};
+}
+
+void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret)
+{
+	*ret = v->job_writes;
+}

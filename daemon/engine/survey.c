@@ -189,3 +189,8 @@ void evictor_sum(struct evictor *v, enum evictor_find what, uint64_t before, uin
 		*ret_live += w.live;
 	}
 }
+
+uint64_t evictor_seq(const struct evictor *v)
+{
+	return atomic_load_explicit(&v->e->state->header->next_seq, memory_order_relaxed);
+}

@@ -295,3 +295,11 @@ uint64_t jobs_turn(struct jobs *j, struct evictor *v, uint64_t *due)
 	*due = wait == JOBS_IDLE ? JOBS_IDLE : now_ns() + wait;
 	return wait;
 }
+
+void jobs_stop(struct evictor *v)
+{
+	struct evictor_job job;
+
+	if (evictor_job(v, &job))
+		evictor_job_end(v, -ECANCELED);
+}

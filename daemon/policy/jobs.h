@@ -31,6 +31,9 @@ struct jobs {
 /* One slice.  Returns in how many ns the next one is due: 0 is at once. */
 uint64_t jobs_step(struct jobs *j, struct evictor *v);
 
+/* The mover ends, and a job that is under way with it. */
+void jobs_stop(struct evictor *v);
+
 /*
  * A slice if one is due, however often it is called.  *due belongs to the call, JOBS_IDLE at first.
  * Returns in how many ns to call again at the latest.

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define IDLE_NS	      1000000000ull
 #define RETRY_NS      1000000ull /* a reader holds up a free frame, or the system has no memory */
@@ -52,7 +53,8 @@ static int act(struct evictor *v, enum policy_action action, const struct survey
 	case POLICY_GROW:
 		r = evictor_grow(v);
 		if (r == -ENOMEM)
-			log_debug("mover: the system has no memory for another frame");
+			log_post(LOG_LEVEL_DEBUG,
+				 "mover: the system has no memory for another frame");
 		return 0;
 	case POLICY_SHRINK:
 		evictor_shrink(v, policy_shrink_keep(s));
@@ -126,6 +128,7 @@ static void *mover_main(void *arg)
 		wait = jobs_turn(&jobs, v, &due);
 		evictor_judge_shrink(v);
 	}
+	jobs_stop(v);
 	evictor_free(v);
 	return NULL;
 }
@@ -159,11 +162,20 @@ int mover_start(struct mover **ret, struct engine *e)
 
 void mover_stop(struct mover *m)
 {
+	struct timespec until;
+	int r;
+
 	if (!m)
 		return;
 	atomic_store(&m->stop, true);
 	evictor_wake(m->e);
-	pthread_join(m->thread, NULL);
+	do {
+		/* While it waits for the store it may say so, and nobody else writes that. */
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += 1;
+		r = pthread_clockjoin_np(m->thread, NULL, CLOCK_MONOTONIC, &until);
+		log_drain();
+	} while (r == ETIMEDOUT);
 	sem_destroy(&m->ready);
 	free(m);
 }

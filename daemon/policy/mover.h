@@ -15,7 +15,10 @@ struct mover;
 
 /* Starts the thread and waits until the first frames are free. */
 int mover_start(struct mover **ret, struct engine *e);
-/* Ends the thread, after writes in flight.  NULL is fine. */
+/*
+ * Ends the thread, after writes in flight; a job is cancelled.  In the thread that drains the log.
+ * NULL is fine.
+ */
 void mover_stop(struct mover *m);
 
 /*

@@ -61,6 +61,8 @@ static bool asked_to_stop(struct worker *w)
 	w->state = NLPROTO_STATE_STOPPING;
 	log_info("stop: asked to by signal %u", si.ssi_signo);
 	sd_notify(0, "STOPPING=1\nSTATUS=Swapping off");
+	/* Swapping off takes the CPU and the store that a job would have. */
+	engine_job_cancel(w->engine);
 	if (stop_swap(w) == 0)
 		return true;
 	w->state = NLPROTO_STATE_RUNNING;

@@ -3,6 +3,7 @@
 #include "daemon/engine/evictor_internal.h"
 #include "daemon/policy/mover.h"
 #include "tests/engine/rig.h"
+#include "tests/lib/stderr.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -669,6 +671,134 @@ static void takeover_needs_the_same_device_and_store(void **state)
 	rig_deinit(&r);
 }
 
+/* Reads a little out of a full pipe, or writes a little into an empty one, after a while. */
+struct late {
+	int fd;
+	bool reads;
+};
+
+static void *answer_late(void *arg)
+{
+	const struct timespec nap = {.tv_sec = 3};
+	struct late *late = arg;
+	char buf[4096] = {0};
+
+	nanosleep(&nap, NULL);
+	while (late->reads ? read(late->fd, buf, sizeof(buf)) == sizeof(buf)
+			   : write(late->fd, buf, sizeof(buf)) < 0)
+		;
+	return NULL;
+}
+
+/* A mover of its own for the engine, with a device that only answers after some seconds. */
+static void open_silent(struct rig *r, struct late *late, pthread_t *thread)
+{
+	int fds[2], own = late->reads ? 0 : 1;
+	char buf[4096] = {0};
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	while (late->reads && write(fds[1], buf, sizeof(buf)) > 0)
+		;
+	late->fd = fds[own];
+	/* The engine's end waits, ours does not. */
+	assert_int_equal(fcntl(fds[!own], F_SETFL, 0), 0);
+	evictor_free(r->v);
+	r->e->store.fd = fds[!own];
+	assert_int_equal(evictor_new(&r->v, r->e), 0);
+	assert_int_equal(pthread_create(thread, NULL, answer_late, late), 0);
+}
+
+static void expect_said(const char *text)
+{
+	struct stderr_capture cap;
+	char *line;
+
+	stderr_capture_begin(&cap);
+	log_drain();
+	stderr_capture_end(&cap);
+	line = strstr(cap.text, text);
+	assert_non_null(line);
+	assert_null(strstr(line + 1, text));
+}
+
+/* What the mover waits for is said; and when the answer comes, all goes on. */
+static void a_silent_device_is_named(void **state)
+{
+	struct late late[2] = {{.reads = false}, {.reads = true}};
+	pthread_t thread;
+	struct rig r;
+	int store;
+
+	rig_init(&r, SLOTS, 12, 8);
+	one_segment(&r, 200);
+	rig_write_back(&r, 0);
+	store = r.e->store.fd;
+	open_silent(&r, &late[0], &thread);
+	assert_int_equal(evictor_read_segment(r.v, rig_segment(&r, 0)), -EIO);
+	pthread_join(thread, NULL);
+	expect_said("the device has not answered a read for 2 s");
+	/* While it ends. */
+	for (uint64_t slot = 300; slot < 500; slot++)
+		assert_int_equal(rig_write(&r, slot, rig_seed(slot, KIND_WORDS)), 0);
+	rig_seal(&r);
+	open_silent(&r, &late[1], &thread);
+	assert_int_equal(evictor_write(r.v, rig_segment(&r, 300)), 0);
+	evictor_free(r.v);
+	pthread_join(thread, NULL);
+	expect_said("the device has not answered a write for 2 s");
+	r.e->store.fd = store;
+	assert_int_equal(evictor_new(&r.v, r.e), 0);
+	expect_pages(&r, 0, 200);
+	expect_pages(&r, 300, 500);
+	rig_deinit(&r);
+}
+
+/* A device that fails makes one line and not one a segment, and the mover writes none itself. */
+static void failures_are_told_of_once(void **state)
+{
+	struct stderr_capture cap;
+	int store, bad;
+	struct rig r;
+
+	rig_init(&r, SLOTS, 16, 8);
+	for (unsigned i = 0; i < 5; i++) {
+		one_segment(&r, 200);
+		rig_write_back(&r, 0);
+		for (uint64_t slot = 0; slot < 200; slot++)
+			assert_int_equal(rig_write(&r, slot + 1000, rig_seed(slot, KIND_WORDS)), 0);
+		rig_seal(&r);
+	}
+	store = r.e->store.fd;
+	bad = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* neither reads nor writes */
+	evictor_free(r.v);
+	r.e->store.fd = bad;
+	assert_int_equal(evictor_new(&r.v, r.e), 0);
+	log_drain();
+	stderr_capture_begin(&cap);
+	for (unsigned i = 0; i < 5; i++) {
+		evictor_read_segment(r.v, rig_segment(&r, 0));
+		evictor_write(r.v, rig_segment(&r, 1000));
+		while (r.v->writing)
+			evictor_wait(r.v, 1000000);
+	}
+	stderr_capture_end(&cap);
+	assert_string_equal(cap.text, "");
+	assert_int_equal(rig_counter(&r, CTR_store_read_errors_total), 5);
+	assert_int_equal(rig_counter(&r, CTR_store_write_errors_total), 5);
+	stderr_capture_begin(&cap);
+	log_drain();
+	stderr_capture_end(&cap);
+	assert_non_null(strstr(cap.text, "store: read of a whole segment"));
+	assert_null(strstr(strstr(cap.text, "read of") + 1, "read of"));
+	assert_non_null(strstr(cap.text, "store: write of"));
+	assert_null(strstr(strstr(cap.text, "write of") + 1, "write of"));
+	evictor_free(r.v);
+	r.e->store.fd = store;
+	assert_int_equal(evictor_new(&r.v, r.e), 0);
+	close(bad);
+	rig_deinit(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -693,6 +823,8 @@ int main(void)
 		cmocka_unit_test(takeover),
 		cmocka_unit_test(takeover_in_every_phase),
 		cmocka_unit_test(takeover_needs_the_same_device_and_store),
+		cmocka_unit_test(failures_are_told_of_once),
+		cmocka_unit_test(a_silent_device_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -651,7 +651,13 @@ static void with_the_mover(void **state)
 		assert_int_equal(job.found, 0);
 	}
 	expect_raw(&r, 0, 7000, 0);
+	/* It ends, and does not wait for a job. */
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
 	mover_stop(mover);
+	engine_job_status(r.e, &job);
+	assert_int_equal(job.id, 4);
+	assert_false(job.running);
+	assert_int_equal(job.result, -ECANCELED);
 	assert_int_equal(evictor_new(&r.v, r.e), 0);
 	rig_deinit(&r);
 }
