@@ -114,7 +114,7 @@ enum nlproto_attr {
 	NLPROTO_A_SECONDS = 17, /* u32: what is asked for, what is granted; SUBSCRIBE */
 	NLPROTO_A_EVENT = 18,	/* u8: enum nlproto_event; EVENT */
 	NLPROTO_A_EVENT_SEQ = 19, /* u64; EVENT: its number; SUBSCRIBE: that of the last event */
-	NLPROTO_A_TIME = 20,	  /* u64: CLOCK_REALTIME in ns; EVENT */
+	NLPROTO_A_TIME = 20,	  /* u64: CLOCK_REALTIME in ns; EVENT; SUBSCRIBE: of event 0 */
 	NLPROTO_A_COUNT = 21,	  /* u64: how many since the last event of the kind; EVENT */
 	NLPROTO_A_TEXT = 22,	  /* string, a line for people; EVENT */
 	NLPROTO_A_LINES = 23,	  /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */

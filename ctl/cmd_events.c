@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* events: one line for each, as they come, until Ctrl-C, --count or --seconds ends it. */
+/*
+ * events: one line for each, as they come, until Ctrl-C, --count or --seconds ends it.
+ *
+ * A daemon that goes is waited for, since it may be restarted: it is looked for again, maybe at
+ * another port, and followed anew.  What happened meanwhile nobody has counted, so the gap is told.
+ */
 #include "common/util.h"
 #include "ctl/cmd.h"
 #include "ctl/events.h"
@@ -11,9 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Less than what ctl_events_next() must be called in. */
 #define ROUND_MS 1000
+
+/* How long a daemon that has gone is waited for, and how often it is looked for. */
+#define AWAY_NS	     120000000000ull
+#define AWAY_LOOK_MS 500
 
 struct follow {
 	bool json;
@@ -46,8 +56,18 @@ static void tell_lost(uint64_t lost, bool json)
 		fprintf(stderr, "zswapctl: %" PRIu64 " events were lost here\n", lost);
 }
 
+/* Nobody can say what happened in between. */
+static void tell_restart(const struct context *ctx, bool json)
+{
+	if (json)
+		printf("{\"event\": \"restarted\", \"device\": \"%s\"}\n", ctx->device);
+	else
+		fprintf(stderr, "zswapctl: zswapd (%s) was started anew; there is a gap here\n",
+			ctx->device);
+}
+
 /* 0, or what ctl_events_next() failed with. */
-static int follow(struct ctl_events *e, struct follow *f)
+static int follow(const struct context *ctx, struct ctl_events *e, struct follow *f)
 {
 	struct ctl_event event;
 	uint64_t lost, now;
@@ -61,6 +81,8 @@ static int follow(struct ctl_events *e, struct follow *f)
 			continue;
 		if (r < 0)
 			return r;
+		if (ctl_events_restarted(e))
+			tell_restart(ctx, f->json);
 		tell_lost(lost, f->json);
 		if (r == 1) {
 			f->left -= f->left != UINT64_MAX;
@@ -76,6 +98,30 @@ static int follow(struct ctl_events *e, struct follow *f)
 	return 0;
 }
 
+/* Not there, or not there yet: while it is away, a stranger may have its port. */
+static bool is_away(int err)
+{
+	return err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EPERM;
+}
+
+/* As ctl_events_new(), but for a daemon that was there and may come back. */
+static int find_again(struct context *ctx, const struct follow *f, struct ctl_events **ret,
+		      char *error_text)
+{
+	const struct timespec pause = {.tv_nsec = AWAY_LOOK_MS * 1000000l};
+	uint64_t until = min_u64(now_ns() + AWAY_NS, f->deadline);
+	int err;
+
+	fprintf(stderr, "zswapctl: zswapd (%s) has ended; waiting for it to come back\n",
+		ctx->device);
+	do {
+		nanosleep(&pause, NULL);
+		err = ctl_events_new(ret, ctl_find_port(ctx->run_dir, ctx->device), 0, ctx->device,
+				     error_text);
+	} while (is_away(err) && now_ns() < until);
+	return err;
+}
+
 static enum exit_code run(struct context *ctx, struct follow *f)
 {
 	static struct ctl_reply r;
@@ -84,16 +130,19 @@ static enum exit_code run(struct context *ctx, struct follow *f)
 
 	err = ctl_events_new(&e, ctl_find_port(ctx->run_dir, ctx->device), 0, ctx->device,
 			     r.error_text);
-	if (err)
-		return explain(ctx, &r, err);
-	err = follow(e, f);
-	ctl_events_free(e);
-	if (err == -ECONNREFUSED) {
-		fprintf(stderr, "zswapctl: zswapd (%s) has ended\n", ctx->device);
-		return EXIT_NO_DAEMON;
+	while (!err) {
+		err = follow(ctx, e, f);
+		ctl_events_free(e);
+		r.error_text[0] = '\0';
+		if (!err)
+			return EXIT_OK;
+		if (!is_away(err))
+			break;
+		err = find_again(ctx, f, &e, r.error_text);
+		if (!err)
+			tell_restart(ctx, f->json);
 	}
-	r.error_text[0] = '\0';
-	return err ? explain(ctx, &r, err) : EXIT_OK;
+	return explain(ctx, &r, err);
 }
 
 enum exit_code cmd_events(struct context *ctx, const struct command *self, int argc, char **argv)

@@ -2,7 +2,7 @@
 /*
  * Events and the answers to renewals come to one socket, in the order in which the daemon sent
  * them.  So an answer that names a later event than the last one seen tells of lost ones, and a
- * number that falls back tells that the daemon has started anew.
+ * number that falls back, or that began at another time, tells that the daemon has started anew.
  */
 #include "ctl/events.h"
 #include "common/util.h"
@@ -16,16 +16,18 @@
 #include <string.h>
 
 #define SECOND	      1000000000ull
-#define RENEW_SECONDS 10
+#define RENEW_SECONDS 5
 
 struct ctl_events {
 	struct ctl_client *client;
 	char device[NLPROTO_NAME_MAX];
 	bool group;
-	uint64_t seen;	    /* number of the last event, come or lost */
-	uint64_t lost;	    /* not yet told */
-	uint64_t renew_at;  /* ns */
-	uint64_t answer_by; /* ns; 0: no renewal is under way */
+	uint64_t seen;	      /* number of the last event, come or lost */
+	uint64_t lost;	      /* not yet told */
+	struct ctl_num began; /* when the numbers did, as far as it is known */
+	bool restarted;	      /* not yet told */
+	uint64_t renew_at;    /* ns */
+	uint64_t answer_by;   /* ns; 0: no renewal is under way */
 	struct ctl_reply reply;
 };
 
@@ -47,8 +49,12 @@ static void note_answer(struct ctl_events *e)
 	e->renew_at = now_ns() + RENEW_SECONDS * SECOND;
 	if (!e->reply.event_seq.known)
 		return;
-	if (last > e->seen)
-		e->lost += last - e->seen;
+	if (last < e->seen || (e->began.known && e->began.v != e->reply.began.v)) {
+		e->restarted = true;
+		e->seen = 0;
+	}
+	e->began = e->reply.began;
+	e->lost += last - e->seen;
 	e->seen = last;
 }
 
@@ -135,6 +141,10 @@ static int take_one(struct ctl_events *e, struct ctl_event *ret)
 
 static void count_lost(struct ctl_events *e, uint64_t seq)
 {
+	if (seq <= e->seen) {
+		e->restarted = true;
+		e->began.known = false;
+	}
 	e->lost += seq > e->seen ? seq - e->seen - 1 : seq - 1;
 	e->seen = seq;
 }
@@ -168,4 +178,12 @@ int ctl_events_next(struct ctl_events *e, int timeout_ms, struct ctl_event *ret,
 		if (until > now && poll(&pfd, 1, (int)((until - now + 999999) / 1000000)) < 0)
 			return -errno;
 	}
+}
+
+bool ctl_events_restarted(struct ctl_events *e)
+{
+	bool r = e->restarted;
+
+	e->restarted = false;
+	return r;
 }

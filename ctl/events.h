@@ -13,6 +13,7 @@
 #ifndef ZSWAPD_CTL_EVENTS_H
 #define ZSWAPD_CTL_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -33,7 +34,7 @@ void ctl_events_free(struct ctl_events *e);
 int ctl_events_fd(const struct ctl_events *e);
 
 /*
- * Waits up to @timeout_ms for the next event.  Must be called at least every ten seconds, for that
+ * Waits up to @timeout_ms for the next event.  Must be called at least every five seconds, for that
  * is when it renews.
  *
  *  1              an event in *ret; *ret_lost is how many were lost just before it
@@ -46,5 +47,8 @@ int ctl_events_fd(const struct ctl_events *e);
  */
 int ctl_events_next(struct ctl_events *e, int timeout_ms, struct ctl_event *ret,
 		    uint64_t *ret_lost);
+
+/* Whether the numbers have begun anew since the last call: the daemon was restarted meanwhile. */
+bool ctl_events_restarted(struct ctl_events *e);
 
 #endif

@@ -133,6 +133,7 @@ static void take_attrs(struct ctl_reply *r, struct nlattr **a)
 	if (r->cmd == NLPROTO_CMD_SUBSCRIBE) {
 		r->seconds = ctl_attr_num(a[NLPROTO_A_SECONDS]);
 		r->event_seq = ctl_attr_num(a[NLPROTO_A_EVENT_SEQ]);
+		r->began = ctl_attr_num(a[NLPROTO_A_TIME]);
 	}
 }
 
@@ -194,7 +195,7 @@ int ctl_reply_init(struct ctl_reply *r, uint8_t cmd, uint32_t seq, const char *d
 	r->options.n = r->options.unreadable = 0;
 	memset(&r->job, 0, sizeof(r->job));
 	r->lines.n = r->lines.unreadable = 0;
-	r->partly = r->seconds = r->event_seq = (struct ctl_num){0};
+	r->partly = r->began = r->seconds = r->event_seq = (struct ctl_num){0};
 	if (device && strlen(device) >= sizeof(r->want_device))
 		return -EINVAL;
 	if (device)

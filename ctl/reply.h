@@ -110,6 +110,7 @@ struct ctl_reply {
 	struct ctl_num partly;	    /* RELOAD: known and not 0: some could not be applied */
 	struct ctl_num seconds;	    /* SUBSCRIBE: how long it holds; 0: there is none */
 	struct ctl_num event_seq;   /* SUBSCRIBE: number of the last event, 0: none so far */
+	struct ctl_num began;	    /* SUBSCRIBE: when these numbers began */
 };
 
 /* What happened.  Fields that the kind does not have are not known. */

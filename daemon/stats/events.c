@@ -44,8 +44,17 @@ struct out {
 	void *reply_ctx;
 };
 
+static uint64_t real_time_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
 void stats_events_init(struct stats_events *e)
 {
+	e->began = real_time_ns();
 	pthread_mutex_init(&e->lock, NULL);
 	e->tokens = TOKENS_MAX;
 }
@@ -154,6 +163,7 @@ int answer_subscribe(const struct request *rq, struct nlattr **attrs)
 		return refuse_without_memory(rq);
 	z_assert(nla_put_u32(msg, NLPROTO_A_SECONDS, seconds) == 0);
 	z_assert(nla_put_u64(msg, NLPROTO_A_EVENT_SEQ, e->seq) == 0);
+	z_assert(nla_put_u64(msg, NLPROTO_A_TIME, e->began) == 0);
 	reply_put_out(rq, msg);
 	return 0;
 }
@@ -177,15 +187,12 @@ static bool may_send(struct stats_events *e, uint64_t now)
 static struct nl_msg *event_message(const struct stats_server *s, const struct event *ev)
 {
 	struct nl_msg *msg = message_new(s, 0, 0, NLPROTO_CMD_EVENT, 0);
-	struct timespec ts;
 
 	if (!msg)
 		return NULL;
-	clock_gettime(CLOCK_REALTIME, &ts);
 	z_assert(nla_put_u8(msg, NLPROTO_A_EVENT, (uint8_t)ev->kind) == 0);
 	z_assert(nla_put_u64(msg, NLPROTO_A_EVENT_SEQ, s->events.seq) == 0);
-	z_assert(nla_put_u64(msg, NLPROTO_A_TIME,
-			     (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec) == 0);
+	z_assert(nla_put_u64(msg, NLPROTO_A_TIME, real_time_ns()) == 0);
 	if (ev->count)
 		z_assert(nla_put_u64(msg, NLPROTO_A_COUNT, ev->count) == 0);
 	if (ev->key)
@@ -242,7 +249,7 @@ static const struct rule rules[] = {
 	{NLPROTO_EVENT_TAKEOVER,
 	 {CTR_takeovers_total, CTR_takeovers_total},
 	 false,
-	 "times a worker took the state over from another"},
+	 "takeover of the state from another worker"},
 };
 
 static bool is_due(const struct stats_events *e, enum nlproto_event kind, uint64_t gap,
@@ -380,6 +387,19 @@ void stats_events_before_job(const struct request *rq)
 	look_at_jobs(&o);
 }
 
+/*
+ * The number of takeovers outlives the processes.  One that finds some has just made the last of
+ * them, and the others were told of by those before it.
+ */
+static void know_takeovers(struct stats_events *e, const uint64_t *values)
+{
+	uint64_t all = values[CTR_takeovers_total];
+
+	if (!e->takeovers_known)
+		e->told[NLPROTO_EVENT_TAKEOVER] = all ? all - 1 : 0;
+	e->takeovers_known = true;
+}
+
 /* --- posting --- */
 
 void stats_server_post(struct stats_server *s, enum nlproto_event kind, const char *key,
@@ -436,6 +456,7 @@ uint64_t stats_events_work(struct stats_server *s, uint64_t now, bool last, stat
 	if (now < e->next_tick && !last)
 		return e->next_tick;
 	snap = stats_snapshot(s, now);
+	know_takeovers(e, snap->counters);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		look_at_counter(&o, &rules[i], snap->counters);
 	look_at_store(&o, snap->counters);

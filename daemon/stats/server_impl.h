@@ -103,13 +103,15 @@ struct stats_events {
 	unsigned overflow; /* that found no place */
 	struct stats_posted posted[STATS_POSTED];
 	/* server's thread only */
+	uint64_t began;	    /* CLOCK_REALTIME, ns; when the numbers began; set at start */
 	uint64_t seq;	    /* of the last event */
 	uint64_t next_tick; /* ns */
 	uint64_t tokens_at; /* ns; when there was the last one added */
 	unsigned tokens;    /* how many may be sent now */
 	bool state_known;
 	enum nlproto_state state;
-	uint32_t jobs_told[STATS_JOBS];		 /* ids of those known to have ended */
+	uint32_t jobs_told[STATS_JOBS]; /* ids of those known to have ended */
+	bool takeovers_known;
 	bool limit_told;			 /* and still there */
 	uint64_t write_errors;			 /* of the store, at the last look */
 	uint64_t write_failed_at;		 /* ns; when that rose; 0 never */

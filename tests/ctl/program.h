@@ -14,7 +14,7 @@ extern char program_out[1 << 16], program_err[1 << 14];
 /* @path: of zswapctl.  @run_dir: where it finds port files. */
 void program_init(const char *path, const char *run_dir);
 
-/* Blanks separate arguments.  The exit code of `zswapctl @args`; a signal fails the test. */
+/* Blanks separate arguments.  The exit code of `zswapctl @args`, or 128 + a signal. */
 int program_run(bool unprivileged, const char *args);
 
 /* The two halves of it, with the program running in between. */

@@ -519,9 +519,33 @@ static void events_come_as_they_happen(void **state)
 	begin(NLPROTO_JOB_COMPACT);
 	pthread_mutex_unlock(&lock);
 	wait_for_output("  ctl-test  job_finished      job 1, compact");
+	kill(pid, SIGTERM);
+	assert_int_equal(program_end(pid), 128 + SIGTERM);
+}
+
+static void events_go_on_with_a_new_daemon(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	pid = program_start(true, "events --json --seconds 60");
+	post_until("store_error");
+	stop(NULL);
+	usleep(1500000);
+	start(NULL);
+	stats_server_post(server, NLPROTO_EVENT_STORE_ERROR, NULL, "not seen");
+	wait_for_output("{\"event\": \"restarted\", \"device\": \"ctl-test\"}\n");
+	stats_server_post(server, NLPROTO_EVENT_CONFIG_CHANGED, "a.b", "1 -> 2");
+	wait_for_output("1 -> 2");
+	kill(pid, SIGTERM);
+	assert_int_equal(program_end(pid), 128 + SIGTERM);
+
+	pid = program_start(true, "events --seconds 9");
+	post_until("store_error");
 	stop(NULL);
 	assert_int_equal(program_end(pid), 2);
-	assert_has(program_err, "has ended");
+	assert_has(program_err, "has ended; waiting for it");
+	assert_has(program_err, "no zswapd for device");
 	start(NULL);
 }
 
@@ -566,6 +590,7 @@ int main(int argc, char **argv)
 		TEST(ctrl_c_leaves_the_job),
 		TEST(reload_says_what_changed),
 		TEST(events_come_as_they_happen),
+		TEST(events_go_on_with_a_new_daemon),
 		TEST(all_numbers_for_prometheus),
 	};
 

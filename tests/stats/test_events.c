@@ -61,16 +61,23 @@ static void counters_that_rise_are_told(void **state)
 	}
 }
 
-/* A worker that has taken over counts from its own start. */
+/* A worker that has taken over counts from its own start, but for the takeovers. */
 static void what_was_before_the_first_look_is_told(void **state)
 {
-	rig_tear_down(state);
-	rig_set_up(state);
-	memset(rig.counters, 0, sizeof(rig.counters));
-	rig.counters[CTR_takeovers_total] = 1;
-	rig_work(0);
-	assert_int_equal(rig.n, 1);
-	check_event(0, NLPROTO_EVENT_TAKEOVER, 1, 0);
+	struct nlattr **a;
+
+	for (unsigned takeovers = 1; takeovers < 5; takeovers += 2) {
+		rig_tear_down(state);
+		rig_set_up(state);
+		memset(rig.counters, 0, sizeof(rig.counters));
+		rig.counters[CTR_takeovers_total] = takeovers;
+		rig.counters[CTR_writes_rejected_total] = 5;
+		rig_work(0);
+		assert_int_equal(rig.n, 2);
+		check_event(0, NLPROTO_EVENT_WRITES_REJECTED, 1, 0);
+		a = check_event(1, NLPROTO_EVENT_TAKEOVER, 2, 0);
+		assert_int_equal(num(a[NLPROTO_A_COUNT]), 1);
+	}
 }
 
 static void a_fast_counter_is_told_once_a_second(void **state)
