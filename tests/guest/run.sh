@@ -20,6 +20,8 @@
 #   --expect REGEX    kernel messages that are no failure, beside what SCRIPT allows
 #   --output DIR      where results and logs go, kept; without, a directory that is kept on failure
 #   --keep            keeps it on success too
+#   --icount          an instruction takes a nanosecond of the guest's time, on one CPU after the other:
+#                     what it measures then is work, and does not depend on what else this machine does
 #   --kvm             hardware virtualisation ($ZSWAPD_GUEST_ACCEL=kvm); emulated otherwise
 #
 # SCRIPT may hold such options itself, in lines that begin with "# guest: "; those on the command line
@@ -55,7 +57,7 @@ COMPLAINTS+='|I/O error|Read-error on swap-device|Write-error on swap-device|Bad
 
 usage()
 {
-	sed -n '3,44s/^# \?//p' "$0"
+	sed -n '3,37s/^# \?//p' "$0"
 	exit 2
 }
 
@@ -90,6 +92,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=1 ;;
 	--kvm) accel=kvm ;;
+	--icount) accel=icount ;;
 	--help) usage ;;
 	--*)
 		[ $# -ge 2 ] || usage
@@ -303,15 +306,17 @@ launch()
 {
 	# erms: the kernel would clear and copy pages with instructions that are emulated byte by byte.
 	local cpu=max,erms=off accelerator=tcg,thread=multi
-	if [ "$accel" = kvm ]; then
-		cpu=host accelerator=kvm
-	fi
+	local clock=()
+	case $accel in
+	kvm) cpu=host accelerator=kvm ;;
+	icount) accelerator=tcg,thread=single clock=(-icount shift=0) ;;
+	esac
 	# The kernel ends a machine of which nobody would look after the rest.
 	setpriv --pdeathsig KILL -- qemu-system-x86_64 -nodefaults -no-user-config -display none \
 		-machine q35,vmport=off,usb=off -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "${memory}M" \
 		-kernel "$kernel_dir/boot/vmlinuz-$release" -initrd "$work/initramfs" \
 		-append "console=ttyS0 ignore_loglevel panic=-1 oops=panic mitigations=off random.trust_cpu=on$append" \
-		-no-reboot -nic none \
+		-no-reboot -nic none ${clock[@]+"${clock[@]}"} \
 		-chardev "file,id=console,path=$output/console.log" -serial chardev:console \
 		-chardev "stdio,id=output,signal=off,logfile=$output/output" -serial chardev:output \
 		-drive "file=$work/root.img,format=raw,if=none,id=root,readonly=on" \
