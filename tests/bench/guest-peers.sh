@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Compares zswapd on ublk and on FUSE with what the kernel has, in a virtual machine: a Debian kernel
+# with ublk and zstd, and an NVMe drive that each peer has for itself.  One workload, one budget of
+# memory, one run; the peers take turns as in peers.sh, which see.
+#
+# The processor is emulated, and its clock is the wall's: absolute figures mean nothing, and to wake
+# another CPU takes as long as this machine takes to run its thread.  Ratios within the run can be used
+# if nothing else runs.  With --icount they hold on a busy machine too, but the two CPUs take turns, so
+# that what peers do in parallel counts in full.
+#
+# The budget is what a whole per cent of the guest's RAM is, since kernel zswap knows no other
+# limit.  The guest is started with cgroup.memory=nokmem: otherwise zswap's pool, and no other peer's
+# memory, counts as the workload's own and the cgroup holds fewer of its pages.  zram has no second
+# tier: it keeps everything in RAM, as much as that takes.  Hits in the workload's own memory are among
+# the touches that the percentiles are of.
+set -euo pipefail
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/cleanup.sh
+. "$here/../lib/cleanup.sh"
+
+usage()
+{
+	cat <<'TEXT'
+usage: guest-peers.sh [OPTION]...
+  --build DIR       with zswapd ($ZSWAPD_BUILD, build)
+  --memory MIB      the guest's (512)
+  --size SIZE       memory of the workload (300M); sizes take K, M, G, binary
+  --cgroup SIZE     memory limit (40M)
+  --budget SIZE     memory that may hold swapped pages (40M)
+  --corpus MIB      pages of real programs, made new unless $ZSWAPD_TEST_CORPUS names them (32)
+  --rounds N        (3)
+  --seconds S       of each of the phases random and rw (8)
+  --peers LIST      (plain,zswap,zram,zswapd-ublk,zswapd-fuse)
+  --set SECTION.KEY=VALUE   for zswapd's configuration; may be repeated
+  --limit SECONDS   for the whole run (150 for each measurement)
+  --icount          time is what instructions take, see run.sh
+  --output DIR      where logs, peers.json and table.md go ($TMPDIR or /var/tmp, a new directory)
+  --json FILE       the result as JSON
+TEXT
+}
+
+build=${ZSWAPD_BUILD:-$here/../../build}
+memory=512 size=300M cgroup=40M budget=40M corpus=32 rounds=3 seconds=8
+peers=plain,zswap,zram,zswapd-ublk,zswapd-fuse
+settings=() limit='' output='' json='' options=()
+while [ $# -gt 0 ]; do
+	[ "$1" != --help ] || {
+		usage
+		exit 0
+	}
+	if [ "$1" = --icount ]; then
+		options+=(--icount)
+		shift
+		continue
+	fi
+	[ $# -ge 2 ] || {
+		usage >&2
+		exit 2
+	}
+	case $1 in
+	--build) build=$2 ;;
+	--memory) memory=$2 ;;
+	--size) size=$2 ;;
+	--cgroup) cgroup=$2 ;;
+	--budget) budget=$2 ;;
+	--corpus) corpus=$2 ;;
+	--rounds) rounds=$2 ;;
+	--seconds) seconds=$2 ;;
+	--peers) peers=$2 ;;
+	--set) settings+=("$2") ;;
+	--limit) limit=$2 ;;
+	--output) output=$2 ;;
+	--json) json=$2 ;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+	shift 2
+done
+
+bytes()
+{
+	numfmt --from=iec "$1" || die "'$1' is not a size such as 200M"
+}
+
+size=$(bytes "$size") cgroup=$(bytes "$cgroup") budget=$(bytes "$budget")
+measurements=$(tr ',' '\n' <<<"$peers" | wc -l)
+[ -n "$limit" ] || limit=$((60 + measurements * rounds * 150))
+[ -n "$output" ] || output=$(mktemp -d "${TMPDIR:-/var/tmp}/zswapd-guest-peers-XXXXXX")
+
+"$here/../guest/run.sh" --build "$build" --memory "$memory" --limit "$limit" --output "$output" \
+	--drive "$((size * 2))" --corpus "$corpus" --append cgroup.memory=nokmem \
+	${options[@]+"${options[@]}"} \
+	"$here/../guest/peers.sh" "$size" "$cgroup" "$budget" "$seconds" "$rounds" "$peers" \
+	${settings[@]+"${settings[@]}"} >&2
+[ -z "$json" ] || cp "$output/results/peers.json" "$json"
+note "counters, logs and every round are in $output"
+cat "$output/results/table.md"
