@@ -206,19 +206,20 @@ void endpoint_start(struct endpoint **ret, const struct endpoint_source *src)
 	*ret = ep;
 }
 
-void endpoint_stop(struct endpoint *ep)
+int endpoint_stop(struct endpoint *ep)
 {
-	bool left_behind;
+	int r;
 
 	if (!ep)
-		return;
-	/* Its thread may still call back, so that it keeps all of this. */
-	left_behind = stats_server_stop(ep->server) < 0;
+		return 0;
+	r = stats_server_stop(ep->server);
 	stats_server_free(ep->server);
-	if (left_behind)
-		return;
+	/* A thread that is left behind may still call back, so that it keeps all of this. */
+	if (r < 0)
+		return r;
 	pthread_mutex_destroy(&ep->lock);
 	free(ep);
+	return 0;
 }
 
 int endpoint_fd(const struct endpoint *ep)

@@ -32,7 +32,12 @@ struct endpoint;
  * NULL, which all the others take.
  */
 void endpoint_start(struct endpoint **ret, const struct endpoint_source *src);
-void endpoint_stop(struct endpoint *ep);
+
+/*
+ * -ETIMEDOUT: the thread is in a callback and does not come back.  Then nothing of what it was
+ * given at the start may be freed: the process has to end with it.
+ */
+int endpoint_stop(struct endpoint *ep);
 
 /* Readable when endpoint_work() has something to do; -1 without an endpoint. */
 int endpoint_fd(const struct endpoint *ep);

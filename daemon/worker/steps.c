@@ -107,6 +107,8 @@ static int open_store(struct worker *w)
 
 static void close_store(struct worker *w)
 {
+	if (w->left_behind)
+		return;
 	store_free(w->store);
 	w->store = NULL;
 }
@@ -145,6 +147,8 @@ static int open_engine(struct worker *w)
 
 static void close_engine(struct worker *w)
 {
+	if (w->left_behind)
+		return;
 	engine_free(w->engine);
 	w->engine = NULL;
 }
@@ -273,7 +277,7 @@ static int start_endpoint(struct worker *w)
 
 static void stop_endpoint(struct worker *w)
 {
-	endpoint_stop(w->endpoint);
+	w->left_behind = endpoint_stop(w->endpoint) < 0;
 	w->endpoint = NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
@@ -146,5 +147,9 @@ int worker_run(const struct config *config, const struct config_source *source)
 		}
 	}
 	log_drain();
+	/* Everything that matters is undone; memory that a thread still looks at stays until then.
+	 */
+	if (w.left_behind)
+		_exit(r == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	return r > 0 ? -EIO : r;
 }

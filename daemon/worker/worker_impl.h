@@ -35,6 +35,7 @@ struct worker {
 	struct device_disk disk;
 	struct control *control;
 	struct endpoint *endpoint;
+	bool left_behind; /* the stats thread, which still uses this and the engine */
 	/* read by the stats thread */
 	_Atomic enum nlproto_state state;
 };
