@@ -26,6 +26,7 @@
 #define TOKENS_MAX   32u	   /* events in a row */
 #define TOKEN_NS     (SECOND / 8)  /* and one each */
 #define USER_MAX     4u		   /* followers of one user who is not root */
+#define ROOT_KEPT    4u		   /* places that only root gets */
 
 struct event {
 	enum nlproto_event kind;
@@ -92,6 +93,16 @@ static struct stats_follower *find_follower(struct stats_events *e, uint32_t por
 	return NULL;
 }
 
+/* Of users other than root, who may take all places but some. */
+static unsigned followers_beside_root(const struct stats_events *e)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < STATS_FOLLOWERS; i++)
+		n += e->followers[i].port && e->followers[i].uid != 0;
+	return n;
+}
+
 static unsigned followers_of(const struct stats_events *e, uint32_t uid)
 {
 	unsigned n = 0;
@@ -116,7 +127,10 @@ static bool has_room(struct stats_events *e, const struct stats_peer *peer)
 	/* Who has no credentials is nobody in particular, and all of them are one. */
 	uint32_t uid = peer->has_creds ? peer->uid : UINT32_MAX;
 
-	return find_follower(e, 0) && (uid == 0 || followers_of(e, uid) < USER_MAX);
+	if (!find_follower(e, 0))
+		return false;
+	return uid == 0 || (followers_of(e, uid) < USER_MAX &&
+			    followers_beside_root(e) < STATS_FOLLOWERS - ROOT_KEPT);
 }
 
 static int follow(const struct request *rq, uint64_t now, uint32_t seconds)
@@ -130,9 +144,9 @@ static int follow(const struct request *rq, uint64_t now, uint32_t seconds)
 		drop_gone(&o);
 	if (!f && !has_room(e, &rq->peer))
 		return refuse(rq, -EUSERS,
-			      "at most %u may follow the events, %u of one user; ask for the "
-			      "counters instead, or join the multicast group (root)",
-			      STATS_FOLLOWERS, USER_MAX);
+			      "at most %u may follow the events, %u of one user, and %u places are "
+			      "root's; ask for the counters instead",
+			      STATS_FOLLOWERS, USER_MAX, ROOT_KEPT);
 	if (!f)
 		f = find_follower(e, 0);
 	*f = (struct stats_follower){rq->peer.port, rq->peer.has_creds ? rq->peer.uid : UINT32_MAX,

@@ -410,6 +410,23 @@ static void no_user_takes_all_places(void **state)
 	assert_int_equal(subscribe(port + 1, 1000, 100), -EUSERS);
 }
 
+static void root_finds_a_place(void **state)
+{
+	uint32_t port = 100;
+
+	for (unsigned user = 1000; user < 1003; user++)
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(subscribe(port++, user, 100), 0);
+	assert_int_equal(subscribe(port, 1003, 100), -EUSERS);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(subscribe(port++, 0, 100), 0);
+	assert_int_equal(subscribe(port, 0, 100), -EUSERS);
+	/* A place that root gives up is still no other's. */
+	assert_int_equal(subscribe(port - 1, 0, 0), 0);
+	assert_int_equal(subscribe(port, 1003, 100), -EUSERS);
+	assert_int_equal(subscribe(port, 0, 100), 0);
+}
+
 /* Somebody who does not read costs others nothing. */
 static void a_full_follower_stays(void **state)
 {
@@ -444,6 +461,7 @@ int main(void)
 		T(a_subscription_is_renewed_and_ended),
 		T(who_is_gone_is_forgotten),
 		T(no_user_takes_all_places),
+		T(root_finds_a_place),
 		T(a_full_follower_stays),
 	};
 
