@@ -364,7 +364,7 @@ void doctor_check_limit(const struct doctor_machine *m, struct doctor_report *r)
 
 void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 {
-	struct ctl_num size, stored, errors_r, errors_w;
+	struct ctl_num size, stored, used, errors_r, errors_w;
 	char text[SIZE_TEXT_MAX];
 
 	if (has_health(m, NLPROTO_HEALTH_STORE_FAILED)) {
@@ -378,6 +378,7 @@ void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 		return;
 	size = N(m, store_size_bytes);
 	stored = N(m, stored_compressed_bytes);
+	used = N(m, store_used_bytes);
 	errors_r = N(m, store_read_errors_total);
 	errors_w = N(m, store_write_errors_total);
 	if (!size.known || !stored.known || !errors_r.known || !errors_w.known)
@@ -389,12 +390,13 @@ void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 	else if (!size.v)
 		doctor_note(r, "store",
 			    "there is none: when memory.limit is reached, swapping out fails");
-	else if ((double)stored.v > STORE_SHARE_HIGH * (double)size.v)
+	else if ((double)stored.v > STORE_SHARE_HIGH * (double)size.v ||
+		 has_health(m, NLPROTO_HEALTH_STORE_FULL))
 		doctor_finding(r, "store", "Make it larger: store.size, or a larger device.",
 			       "it is full: %.0f %% of %s hold pages",
 			       100.0 * (double)stored.v / (double)size.v,
 			       size_format(text, size.v));
-	else if (has_health(m, NLPROTO_HEALTH_STORE_FULL))
+	else if (used.known && used.v + MIB(2) >= size.v)
 		doctor_note(r, "store",
 			    "all of it was written to, but only %.0f %% of %s hold pages that are "
 			    "still needed; the rest is cleaned as room is needed",

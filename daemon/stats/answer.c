@@ -38,14 +38,26 @@ int answer_version(const struct request *rq, struct nlattr **attrs)
 	return 0;
 }
 
+/*
+ * That all of it was written to is how a log works: what is dead in it is cleaned as room is
+ * needed. It is full when so little is dead that cleaning gives next to nothing.  The last two
+ * places are kept for cleaning.
+ */
+static bool store_is_full(const uint64_t *v)
+{
+	uint64_t size = v[CTR_store_size_bytes];
+
+	return size && v[CTR_store_used_bytes] + MIB(2) >= size &&
+	       v[CTR_stored_compressed_bytes] >= size / 16 * 15;
+}
+
 /* What the counters say. */
 static uint32_t stats_health(struct stats_server *s, uint64_t now)
 {
 	const uint64_t *v = stats_snapshot(s, now)->counters;
 	uint32_t health = 0;
 
-	/* The last two places are kept for cleaning. */
-	if (v[CTR_store_size_bytes] && v[CTR_store_used_bytes] + MIB(2) >= v[CTR_store_size_bytes])
+	if (store_is_full(v))
 		health |= NLPROTO_HEALTH_STORE_FULL;
 	if (s->events.store_failed)
 		health |= NLPROTO_HEALTH_STORE_FAILED;

@@ -329,8 +329,13 @@ static void what_the_daemon_says_counts(void **state)
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "store", "failed");
 	health(NLPROTO_HEALTH_STORE_FULL);
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "store", "full");
+	good_answers();
+	set("store_used_bytes", GIB(4) - MIB(2));
 	assert_counts(0, 0);
 	assert_line(DOCTOR_NOTE, "store", "only 25 % of 4.0 GiB");
+	set("store_used_bytes", GIB(1));
 	health(NLPROTO_HEALTH_NO_DISCARD);
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "discard", "without discard");

@@ -20,6 +20,7 @@ sed -n 's/^	X(\([a-z_]*\), *\([A-Z]*\), .*/\1 \2/p' "$SOURCE_ROOT/common/histogr
 		[ "$unit" != NANOSECONDS ] || name+=_seconds
 		printf "zswapd_${name}_%s\n" bucket sum count
 	done >>"$work/metrics"
+echo zswapd_up >>"$work/metrics" # the script's
 for file in "$docs/grafana/zswapd.json" "$docs/prometheus/zswapd.rules.yml"; do
 	case $file in
 	*.json) python3 -m json.tool "$file" >/dev/null || die "$file is no JSON" ;;
@@ -65,11 +66,16 @@ echo 0 >"$work/status-a"
 echo 4 >"$work/status-b"
 collect 0
 [ "$(files)" = "./other.prom ./zswapd-a.prom ./zswapd-b.prom" ] || die "two devices, but: $(files)"
-[ "$(cat "$work/out/zswapd-b.prom")" = 'zswapd_slots_used{device="b"} 1' ] || die "$(cat "$work/out/zswapd-b.prom")"
-# One does not answer: what it said before is old.
+[ "$(grep -v '^#' "$work/out/zswapd-b.prom" | xargs)" = 'zswapd_slots_used{device=b} 1 zswapd_up{device=b} 1' ] ||
+	die "$(cat "$work/out/zswapd-b.prom")"
+# One does not answer: that is told, and what it said before is old.
 echo 2 >"$work/status-a"
 collect 1
-[ "$(files)" = "./other.prom ./zswapd-b.prom" ] || die "a does not answer, but: $(files)"
+[ "$(files)" = "./other.prom ./zswapd-a.prom ./zswapd-b.prom" ] || die "a does not answer, but: $(files)"
+[ "$(grep -v '^#' "$work/out/zswapd-a.prom")" = 'zswapd_up{device="a"} 0' ] || die "$(cat "$work/out/zswapd-a.prom")"
+grep -q 'expr: zswapd_up == 0' "$docs/prometheus/zswapd.rules.yml" || die "no alert for a daemon that died"
+grep -A9 ZswapdStoreNearlyFull "$docs/prometheus/zswapd.rules.yml" | grep 'expr:' | grep -q used_bytes &&
+	die "a store that is full of what is dead raises an alert"
 rm "$work/run/b.port" "$work/run/a.port"
 collect 0
 [ "$(files)" = "./other.prom" ] || die "no device any more, but: $(files)"

@@ -151,7 +151,11 @@ static void counters_show_in_the_health(void **state)
 	rig.counters[CTR_store_size_bytes] = MIB(100);
 	rig.counters[CTR_store_used_bytes] = MIB(97);
 	assert_int_equal(health_at(RIG_SECOND), want);
+	/* All of it in use, but much of that dead, is how a log looks. */
 	rig.counters[CTR_store_used_bytes] = MIB(98);
+	rig.counters[CTR_stored_compressed_bytes] = MIB(60);
+	assert_int_equal(health_at(RIG_SECOND), want);
+	rig.counters[CTR_stored_compressed_bytes] = MIB(94);
 	assert_int_equal(health_at(RIG_SECOND), want | NLPROTO_HEALTH_STORE_FULL);
 	want &= ~(uint32_t)NLPROTO_HEALTH_STORE_FAILED;
 	assert_int_equal(health_at(60 * RIG_SECOND), want | NLPROTO_HEALTH_STORE_FULL);
