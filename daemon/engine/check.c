@@ -106,7 +106,8 @@ uint64_t engine_check(struct engine *e)
  * Segment by segment first, so that the store is read in whole segments: what is live in each is
  * found by walking from header to header, as in clean.c.  If that leaves something out, a header is
  * damaged, and the index is searched for it.  Then slot by slot, for words that name what is not
- * there, and for pages in segments that were open when their turn came or were opened since.
+ * there, for pages that were lost before, and for pages in segments that were open when their turn
+ * came or were opened since.
  *
  * Only the mover frees or reuses frames, places and records, and it is the mover that comes here:
  * what a word names stays where it is for the length of a slice, without a pin.  Between two slices
@@ -116,8 +117,9 @@ uint64_t engine_check(struct engine *e)
 #define SLICE_OBJECTS 256u
 #define SLICE_RECORDS 16384u
 #define SLICE_SLOTS   65536u
+#define READ_WEIGHT   64u /* objects: what a read of a single one from the store counts as */
 
-static void report(uint64_t slot, uint32_t segment, const char *what)
+static void report(uint64_t slot, const char *what)
 {
 	static struct log_limit limit;
 	unsigned more;
@@ -125,8 +127,8 @@ static void report(uint64_t slot, uint32_t segment, const char *what)
 	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
 		log_post(LOG_LEVEL_ERR,
 			 "check: the page of slot %" PRIu64
-			 " in segment %u %s (%u more since the last such line)",
-			 slot, segment, what, more);
+			 " %s (%u more since the last such line)",
+			 slot, what, more);
 }
 
 /* @bytes: the segment's.  False: damaged, and not replaced meanwhile. */
@@ -142,7 +144,7 @@ static bool page_ok(struct evictor *v, uint32_t id, const uint8_t *bytes, uint64
 		return true;
 	if (!index_same_object(index_reload(&e->state->index[slot]), word))
 		return true;
-	report(slot, id, "is damaged");
+	report(slot, "is damaged");
 	return false;
 }
 
@@ -237,6 +239,8 @@ static void check_segment(struct evictor *v, struct check *c)
 		c->seen = c->wrong = segment_live_objects(s);
 		next_segment(c);
 	} else if (check_objects(v, c, bytes)) {
+		/* Not before: a search looks at all of them once more. */
+		counter_add(v->c, CTR_checksum_failures_total, c->wrong);
 		next_segment(c);
 	}
 }
@@ -252,28 +256,55 @@ static bool left_over(const struct check *c, uint64_t seq)
 	return false;
 }
 
-/* True if the page was expanded. */
-static bool check_slot(struct evictor *v, struct check *c, uint64_t slot)
+/* Where the segment's bytes lie, of which @word's are needed; NULL: they can't be read. */
+static const uint8_t *bytes_of_word(struct evictor *v, uint32_t id, uint64_t word, unsigned *weight)
+{
+	struct segment *s = &v->e->state->segments[id];
+	uint32_t frame = segment_where_load(s).frame;
+
+	if (frame != SEGMENT_NONE)
+		return front_frame(v->e->front, frame);
+	if (v->staging_seq == s->seq)
+		return v->staging;
+	*weight = READ_WEIGHT;
+	return evictor_read_object(v, id, word) == 0 ? v->staging : NULL;
+}
+
+/* How much of a slice that was, in objects. */
+static unsigned check_slot(struct evictor *v, struct check *c, uint64_t slot)
 {
 	struct engine *e = v->e;
 	uint64_t word = index_load(&e->state->index[slot]);
-	uint32_t id = index_segment(word), frame;
+	uint32_t id = index_segment(word);
+	const uint8_t *bytes;
+	unsigned weight = 1;
 	struct segment *s;
 
+	if (index_tag(word) == INDEX_LOST) {
+		report(slot, "was lost before");
+		c->done++;
+		c->found++;
+	}
 	if (index_tag(word) != INDEX_OBJECT)
-		return false;
+		return 0;
 	s = &e->state->segments[id < e->state->nsegments ? id : 0];
 	if (id >= e->state->nsegments || segment_state_load(s) == SEGMENT_FREE) {
-		report(slot, id, "is nowhere");
+		report(slot, "is nowhere");
 		c->found++;
-		return false;
+		return 0;
 	}
-	frame = segment_where_load(s).frame;
-	if (frame == SEGMENT_NONE || !left_over(c, s->seq))
-		return false;
+	if (!left_over(c, s->seq))
+		return 0;
+	bytes = bytes_of_word(v, id, word, &weight);
 	c->done++;
-	c->found += !page_ok(v, id, front_frame(e->front, frame), slot, word);
-	return true;
+	if (!bytes) {
+		report(slot, "can't be read");
+		c->found++;
+	} else if (!page_ok(v, id, bytes, slot, word)) {
+		counter_add(v->c, CTR_checksum_failures_total, 1);
+		c->found++;
+	}
+	return weight;
 }
 
 static bool check_slots(struct evictor *v, struct check *c)

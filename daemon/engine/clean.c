@@ -283,12 +283,13 @@ void evictor_still_waits(struct slow_wait *w, const char *what)
 	w->next = now + (now - w->since);
 }
 
-/* Waits for the one read, while completed writes are handled as they come. */
-int evictor_read_segment(struct evictor *v, uint32_t segment)
+/*
+ * Reads @len bytes from @from on of a stored segment to the same place of v->staging.  Waits for
+ * the one read, while completed writes are handled as they come.
+ */
+static int read_stored(struct evictor *v, uint32_t segment, uint32_t from, uint32_t len)
 {
-	struct segment *s = &v->e->state->segments[segment];
-	uint32_t place = segment_where_load(s).place;
-	uint32_t len = (uint32_t)align_up(s->used, SLOT_SIZE);
+	uint32_t place = segment_where_load(&v->e->state->segments[segment]).place;
 	struct slow_wait slow = {0};
 	static struct log_limit limit;
 	struct ring_answer rd;
@@ -296,8 +297,8 @@ int evictor_read_segment(struct evictor *v, uint32_t segment)
 
 	v->staging_seq = 0;
 	ring_answer_init(&rd);
-	ring_store_read(&v->ring, &rd.op, v->staging, len,
-			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE,
+	ring_store_read(&v->ring, &rd.op, v->staging + from, len,
+			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE + from,
 			v->staging_registered ? (int)v->staging_index : -1);
 	/*
 	 * The device bounds this wait; the buffer is its own until it has answered.  Kicks are left
@@ -306,18 +307,34 @@ int evictor_read_segment(struct evictor *v, uint32_t segment)
 	evictor_still_waits(&slow, "a read");
 	while (!ring_await(&v->ring, &rd, SLOW_NS / 4))
 		evictor_still_waits(&slow, "a read");
-	if (rd.res == (int32_t)len) {
-		v->staging_seq = s->seq;
+	if (rd.res == (int32_t)len)
 		return 0;
-	}
 	counter_add(v->c, CTR_store_read_errors_total, 1);
 	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
 		log_post(
 			LOG_LEVEL_ERR,
-			"store: read of a whole segment, %u bytes at place %u: %s; it stays as it is "
+			"store: the mover's read of %u bytes at place %u: %s; they stay as they are "
 			"(%u more since the last such line)",
 			len, place, rd.res < 0 ? strerror(-rd.res) : "short read", more);
 	return -EIO;
+}
+
+int evictor_read_segment(struct evictor *v, uint32_t segment)
+{
+	struct segment *s = &v->e->state->segments[segment];
+	int r = read_stored(v, segment, 0, (uint32_t)align_up(s->used, SLOT_SIZE));
+
+	if (r == 0)
+		v->staging_seq = s->seq;
+	return r;
+}
+
+int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word)
+{
+	uint32_t from = (uint32_t)align_down(index_offset(word), SLOT_SIZE);
+	uint32_t end = (uint32_t)align_up(index_offset(word) + index_size(word), SLOT_SIZE);
+
+	return end <= SEGMENT_SIZE ? read_stored(v, segment, from, end - from) : -EIO;
 }
 
 int evictor_clean_store(struct evictor *v, uint32_t segment)

@@ -203,7 +203,10 @@ enum engine_job_kind {
 	 * into others.  The memory goes back to the system.  @amount is not used.
 	 */
 	ENGINE_JOB_COMPACT,
-	/* Every page is read, from memory or store, and verified.  @amount is not used. */
+	/*
+	 * Every page is read, from memory or store, and verified; damage counts as a checksum
+	 * failure.  @amount is not used.
+	 */
 	ENGINE_JOB_CHECK,
 	/*
 	 * The way down to a limit that was lowered, which goes on beside a job.  It is begun and
@@ -221,7 +224,7 @@ struct engine_job {
 	/* pages for a check, else bytes; done <= total, equal when it ended well */
 	uint64_t done;
 	uint64_t total;
-	uint64_t found; /* a check's damaged pages */
+	uint64_t found; /* a check's damaged and lost pages */
 };
 
 #define ENGINE_JOBS    2u

@@ -94,6 +94,8 @@ void evictor_still_waits(struct slow_wait *w, const char *what);
 
 /* Reads the stored segment into v->staging.  -EIO, logged. */
 int evictor_read_segment(struct evictor *v, uint32_t segment);
+/* Only what the word names, to where it would lie in the whole segment. */
+int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

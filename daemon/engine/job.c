@@ -77,7 +77,7 @@ static void log_end(const struct engine_job *j)
 	char found[48] = "";
 
 	if (check)
-		snprintf(found, sizeof(found), ", %" PRIu64 " damaged", j->found);
+		snprintf(found, sizeof(found), ", %" PRIu64 " damaged or lost", j->found);
 	log_post(level, "job %" PRIu32 ", %s: %s; %" PRIu64 " of %" PRIu64 " %s%s", j->id,
 		 names[j->kind], j->result < 0 ? strerror(-j->result) : "done", j->done >> shift,
 		 j->total >> shift, check ? "pages" : "MiB", found);

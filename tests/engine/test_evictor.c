@@ -788,7 +788,7 @@ static void failures_are_told_of_once(void **state)
 	stderr_capture_begin(&cap);
 	log_drain();
 	stderr_capture_end(&cap);
-	assert_non_null(strstr(cap.text, "store: read of a whole segment"));
+	assert_non_null(strstr(cap.text, "the mover's read of"));
 	assert_null(strstr(strstr(cap.text, "read of") + 1, "read of"));
 	assert_non_null(strstr(cap.text, "store: write of"));
 	assert_null(strstr(strstr(cap.text, "write of") + 1, "write of"));

@@ -297,6 +297,7 @@ static void check_finds_what_is_wrong(void **state)
 	assert_int_equal(job.result, 0);
 	assert_int_equal(job.found, 7);
 	assert_int_equal(job.done, pages);
+	assert_int_equal(rig_counter(&r, CTR_checksum_failures_total), 7);
 	/* It has changed nothing: what was damaged still is, what is put right is right. */
 	assert_int_equal(rig_read(&r, 100, 0), -EIO);
 	damage(&r, 100, 40);
@@ -308,6 +309,53 @@ static void check_finds_what_is_wrong(void **state)
 	damage(&r, 6001, 40);
 	job = run_job(&r, ENGINE_JOB_CHECK, 0);
 	assert_int_equal(job.found, 0);
+	rig_deinit(&r);
+}
+
+/* What was found to be lost long ago is not right. */
+static void check_finds_lost_pages(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 0);
+	write_raw(&r, 0, 300);
+	index_publish(&r.e->state->index[1000], INDEX_LOST);
+	job = run_job(&r, ENGINE_JOB_CHECK, 0);
+	assert_int_equal(job.found, 1);
+	assert_int_equal(job.done, 301);
+	index_publish(&r.e->state->index[1000], INDEX_EMPTY);
+	rig_deinit(&r);
+}
+
+/* What was open when its turn came, or was opened since, and is in the store by now. */
+static void check_follows_into_the_store(void **state)
+{
+	struct engine_job job;
+	struct rig r;
+
+	rig_init(&r, SLOTS, LIMIT, 64);
+	write_raw(&r, 0, 400);
+	jobs = (struct jobs){0};
+	assert_int_equal(engine_job_start(r.e, ENGINE_JOB_CHECK, 0), 0);
+	jobs_step(&jobs, r.v);
+	write_raw(&r, 400, 2000);
+	rig_seal(&r);
+	for (uint64_t slot = 0; slot < 2000; slot++) {
+		if (segment_state_load(&r.e->state->segments[rig_segment(&r, slot)]) !=
+		    SEGMENT_STORED)
+			rig_write_back(&r, slot);
+	}
+	damage(&r, 390, 40);
+	damage(&r, 1500, 40);
+	damage(&r, 1501, 8);
+	job = run(&r);
+	assert_int_equal(job.result, 0);
+	assert_int_equal(job.done, 2000);
+	assert_int_equal(job.found, 3);
+	damage(&r, 390, 40);
+	damage(&r, 1500, 40);
+	damage(&r, 1501, 8);
 	rig_deinit(&r);
 }
 
@@ -673,6 +721,8 @@ int main(void)
 		cmocka_unit_test(compact_in_memory),
 		cmocka_unit_test(compact_the_store),
 		cmocka_unit_test(check_finds_what_is_wrong),
+		cmocka_unit_test(check_finds_lost_pages),
+		cmocka_unit_test(check_follows_into_the_store),
 		cmocka_unit_test(check_finds_dangling_words),
 		cmocka_unit_test(check_of_an_unreadable_store),
 		cmocka_unit_test(kicks_hasten_no_slice),
