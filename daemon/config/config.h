@@ -95,7 +95,7 @@ struct config {
 	bool read_overlap;
 
 	uint64_t ram_bytes; /* what shares are shares of */
-	/* Who set each value: "default", "FILE:LINE" or "set at run time". */
+	/* Who set each value: "default", "FILE:LINE", or what control.c and live.c say. */
 	char origin[CONFIG_OPTION_COUNT][CONFIG_ORIGIN_MAX];
 };
 

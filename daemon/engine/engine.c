@@ -28,8 +28,8 @@ static int check_options(const struct engine_options *o)
 			o->store.nplaces, PLACES_KEPT + 2);
 		return -EINVAL;
 	}
-	if (o->state_fd >= 0 && o->memory_limit == 0)
-		return 0; /* as it was */
+	if (o->state_fd >= 0)
+		return 0; /* the limit is as it was */
 	return limit_check(o->memory_limit, o->nqueues);
 }
 

@@ -77,8 +77,9 @@ struct engine_store {
 struct engine_options {
 	uint64_t device_bytes; /* a multiple of 4096 */
 	/*
-	 * Bytes, rounded down to whole MiB; see engine_memory_min().  0 at a takeover: limit and
-	 * reserve as they were when the former engine died.
+	 * Bytes, rounded down to whole MiB; see engine_memory_min().  Of no effect at a takeover,
+	 * as is memory_reserve: both stay as they were when the former engine died, since what is
+	 * held may not fit into others.
 	 */
 	uint64_t memory_limit;
 	/*
@@ -141,6 +142,7 @@ int engine_set_poll(struct engine *e, enum engine_poll poll);
  */
 int engine_set_memory_limit(struct engine *e, uint64_t bytes);
 void engine_memory_range(struct engine *e, uint64_t *ret_min, uint64_t *ret_max);
+uint64_t engine_memory_limit(const struct engine *e);
 
 /*
  * The watermark: how much of the limit is kept free ahead of need.  The mover starts to make room
@@ -151,6 +153,8 @@ void engine_memory_range(struct engine *e, uint64_t *ret_min, uint64_t *ret_max)
  */
 void engine_set_memory_reserve(struct engine *e, uint64_t bytes);
 uint64_t engine_memory_reserve(const struct engine *e);
+/* As it was set; 0: the default. */
+uint64_t engine_memory_reserve_wanted(const struct engine *e);
 
 struct engine_queue_options {
 	struct ring *ring;	/* the thread's; its buffer slot 0 is the engine's */

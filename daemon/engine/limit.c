@@ -77,24 +77,15 @@ int limit_check(uint64_t limit, unsigned nqueues)
 
 int limit_init(struct engine *e, const struct engine_options *o)
 {
-	uint64_t most = (uint64_t)e->state->geo.nframes * SEGMENT_SIZE;
-	bool keep = o->state_fd >= 0 && o->memory_limit == 0;
-	uint64_t limit = keep ? kept_limit(e) : align_down(o->memory_limit, SEGMENT_SIZE);
+	bool kept = o->state_fd >= 0;
+	uint64_t limit = kept ? kept_limit(e) : o->memory_limit;
 	int r;
 
-	if (limit > most) {
-		log_warn(
-			"[memory] limit: %" PRIu64 " bytes are more than the %" PRIu64
-			" that a takeover has records for; the limit stays at these until swap was "
-			"off and on again",
-			limit, most);
-		limit = most;
-	}
 	r = limit_check(limit, e->nqueues);
 	if (r < 0)
 		return r;
 	atomic_store(&e->state->header->limit, (uint32_t)(limit / SEGMENT_SIZE));
-	if (!keep)
+	if (!kept)
 		atomic_store(&e->state->header->reserve, reserve_of(o->memory_reserve));
 	return 0;
 }
@@ -148,4 +139,15 @@ void engine_set_memory_reserve(struct engine *e, uint64_t bytes)
 uint64_t engine_memory_reserve(const struct engine *e)
 {
 	return (uint64_t)engine_reserve_frames(e) * SEGMENT_SIZE;
+}
+
+uint64_t engine_memory_limit(const struct engine *e)
+{
+	return (uint64_t)engine_limit_frames(e) * SEGMENT_SIZE;
+}
+
+uint64_t engine_memory_reserve_wanted(const struct engine *e)
+{
+	return (uint64_t)atomic_load_explicit(&e->state->header->reserve, memory_order_relaxed) *
+	       SEGMENT_SIZE;
 }

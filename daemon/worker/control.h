@@ -46,7 +46,7 @@ struct control_ops {
 struct control_value {
 	char key[CONTROL_KEY_MAX];
 	char value[CONFIG_TEXT_MAX];	/* as the file would have it, sizes in bytes */
-	char origin[CONFIG_ORIGIN_MAX]; /* "default", "FILE:LINE" or "set at run time" */
+	char origin[CONFIG_ORIGIN_MAX]; /* "default", "FILE:LINE", "set at run time", ... */
 	char range[CONFIG_RANGE_MAX];	/* what it may be, for people */
 	bool live;
 	const char *def, *text; /* static: the default as the file would have it; what it does */

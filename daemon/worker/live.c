@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/worker/live.h"
 #include "common/size.h"
+#include "common/util.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,6 +73,23 @@ static const apply_fn appliers[CONFIG_OPTION_COUNT] = {
 bool live_has(enum config_option_id id)
 {
 	return appliers[id];
+}
+
+static void keep(struct config *c, enum config_option_id id, uint64_t *bytes, uint64_t kept)
+{
+	*bytes = kept;
+	snprintf(c->origin[id], sizeof(c->origin[id]), "%s", LIVE_KEPT_ORIGIN);
+}
+
+/* The engine has whole MiB, the limit rounded down and the reserve rounded up. */
+void live_kept(const struct engine *e, struct config *c)
+{
+	uint64_t limit = engine_memory_limit(e), reserve = engine_memory_reserve_wanted(e);
+
+	if (align_down(c->memory_limit, MIB(1)) != limit)
+		keep(c, CONFIG_OPTION_memory_limit, &c->memory_limit, limit);
+	if (align_up(c->memory_reserve, MIB(1)) != reserve)
+		keep(c, CONFIG_OPTION_memory_reserve, &c->memory_reserve, reserve);
 }
 
 int live_apply(struct engine *e, enum config_option_id id, const struct config *c,

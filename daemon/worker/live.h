@@ -16,6 +16,14 @@
 int live_apply(struct engine *e, enum config_option_id id, const struct config *c,
 	       char reason[static CONFIG_REASON_MAX]);
 
+#define LIVE_KEPT_ORIGIN "kept from the former daemon"
+
+/*
+ * @e was taken over: what it has kept of the former daemon's settings and is not as @c says, is
+ * written to @c, with its origin.
+ */
+void live_kept(const struct engine *e, struct config *c);
+
 /* Whether live_apply() can do anything for @id. */
 bool live_has(enum config_option_id id);
 

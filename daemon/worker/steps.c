@@ -3,6 +3,7 @@
  * Starting is a table of steps, each with what undoes it; stopping goes through it backwards.
  */
 #include "common/log.h"
+#include "common/size.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"
 #include "daemon/policy/mover.h"
@@ -141,6 +142,7 @@ static int open_engine(struct worker *w)
 	r = engine_new(&w->engine, &o);
 	if (r < 0)
 		return r;
+	w->taken_over = o.state_fd >= 0;
 	w->handover.state_fd = w->handover.front_fd = -1; /* the engine's now */
 	return 0;
 }
@@ -246,12 +248,28 @@ static void control_notify(void *ctx, const char *state)
 		sd_notify(0, state);
 }
 
+static void log_kept(const struct config *c)
+{
+	char limit[SIZE_TEXT_MAX];
+
+	if (!strcmp(c->origin[CONFIG_OPTION_memory_limit], LIVE_KEPT_ORIGIN))
+		log_notice("memory.limit: %s, " LIVE_KEPT_ORIGIN
+			   "; 'zswapctl reload' makes it what the files say",
+			   size_format(limit, c->memory_limit));
+}
+
 static int make_control(struct worker *w)
 {
 	static const struct control_ops ops = {
 		.apply = control_apply, .changed = control_changed, .notify = control_notify};
 
-	return control_new(&w->control, w->config, w->source, &ops, w);
+	struct config config = *w->config;
+
+	if (w->taken_over) {
+		live_kept(w->engine, &config);
+		log_kept(&config);
+	}
+	return control_new(&w->control, &config, w->source, &ops, w);
 }
 
 static void free_control(struct worker *w)

@@ -116,7 +116,7 @@ static void announce(struct worker *w)
 	char device[SIZE_TEXT_MAX], memory[SIZE_TEXT_MAX], store[SIZE_TEXT_MAX] = "no store";
 
 	size_format(device, w->config->device_size);
-	size_format(memory, w->config->memory_limit);
+	size_format(memory, engine_memory_limit(w->engine));
 	if (w->store)
 		size_format(store, (uint64_t)w->store->nplaces * STORE_PLACE_SIZE);
 	log_info("ready: " DEVICE_LINK_DIR "/%s is %s by %s, %s; front tier %s, store %s%s%s",

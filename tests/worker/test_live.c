@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -121,12 +122,50 @@ static void a_refusal_says_why(void **state)
 	engine_free(e);
 }
 
+/* A limit that was set at run time outlives the daemon, and says whose it is. */
+static void a_takeover_keeps_the_limit(void **state)
+{
+	struct engine_options o = {
+		.device_bytes = MIB(4),
+		.memory_limit = MIB(32),
+		.memory_max = MIB(64),
+		.level = 1,
+		.nqueues = 1,
+		.store = {.fd = -1},
+		.state_fd = -1,
+		.front_fd = -1,
+	};
+	char reason[CONFIG_REASON_MAX];
+	struct engine *e;
+	struct config c;
+
+	config_init_defaults(&c, GIB(8));
+	assert_int_equal(config_set(&c, CONFIG_OPTION_memory_limit, "32M", "file:1", reason), 0);
+	assert_int_equal(engine_new(&e, &o), 0);
+	/* As the file has it: the file's. */
+	live_kept(e, &c);
+	assert_int_equal(c.memory_limit, MIB(32));
+	assert_string_equal(c.origin[CONFIG_OPTION_memory_limit], "file:1");
+	assert_int_equal(engine_set_memory_limit(e, MIB(16)), 0);
+	engine_set_memory_reserve(e, MIB(5));
+	o.state_fd = dup(engine_state_fd(e));
+	o.front_fd = dup(engine_front_fd(e));
+	engine_free(e);
+	assert_int_equal(engine_new(&e, &o), 0);
+	live_kept(e, &c);
+	assert_int_equal(c.memory_limit, MIB(16));
+	assert_int_equal(c.memory_reserve, MIB(5));
+	assert_string_equal(c.origin[CONFIG_OPTION_memory_limit], "kept from the former daemon");
+	assert_string_equal(c.origin[CONFIG_OPTION_memory_reserve], "kept from the former daemon");
+	engine_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_the_table_says),  cmocka_unit_test(nothing_else_is_applied),
 		cmocka_unit_test(the_limit_moves),    cmocka_unit_test(values_are_taken),
-		cmocka_unit_test(a_refusal_says_why),
+		cmocka_unit_test(a_refusal_says_why), cmocka_unit_test(a_takeover_keeps_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
