@@ -73,6 +73,10 @@ static inline void histogram_add(struct histogram_set *h, enum histogram_id id, 
 #define TIMED_PAGES 16u
 #define TIMED_READS 4u
 
+/* Latencies are collected for two histograms, which are the first. */
+#define UNCOUNTED 2u
+_Static_assert(HIST_read_latency < UNCOUNTED && HIST_write_latency < UNCOUNTED, "");
+
 /*
  * An open segment and the one thread that appends to it.  Reserve, fill, commit; not committing
  * leaves the segment as it was.
@@ -193,12 +197,13 @@ struct engine_queue {
 	struct writer plain;
 	struct writer raw;
 	unsigned inflight;
-	unsigned compressed, expanded, single_reads; /* for choosing those that are timed */
-	struct answered {
+	unsigned compressed, expanded; /* for choosing those that are timed */
+	unsigned single_local;	       /* reads of one page alone and from memory; likewise */
+	struct uncounted {
 		uint64_t taken;
 		unsigned n;
-	} answered[HIST_write_latency + 1]; /* requests whose latency is not yet counted */
-	unsigned stands_for;	       /* of this batch, what is answered from memory: requests */
+	} uncounted[UNCOUNTED]; /* requests that were answered since the clock was looked at */
+	unsigned stands_for;	/* of this batch, what is answered from memory: requests */
 	struct engine_request *writes; /* oldest first; `pending` says how far each has come */
 	struct engine_request **writes_tail;
 	uint64_t ticket; /* of the oldest write, which waits for room; 0: none taken */

@@ -47,7 +47,7 @@ static void show_inflight(struct engine_queue *q)
 
 void count_answered(struct engine_queue *q, enum histogram_id id)
 {
-	struct answered *a = &q->answered[id];
+	struct uncounted *a = &q->uncounted[id];
 
 	if (a->n)
 		histogram_add(q->histograms, id, now_ns() - a->taken, a->n);
@@ -58,7 +58,7 @@ void count_answered(struct engine_queue *q, enum histogram_id id)
 static void note_answered(struct engine_queue *q, const struct engine_request *r)
 {
 	enum histogram_id id = r->op == ENGINE_READ ? HIST_read_latency : HIST_write_latency;
-	struct answered *a = &q->answered[id];
+	struct uncounted *a = &q->uncounted[id];
 
 	if (r->op == ENGINE_DISCARD || r->taken == 0)
 		return;
@@ -225,7 +225,7 @@ static void reject_write(struct engine_queue *q)
  */
 static bool out_of_room(struct engine_queue *q)
 {
-	/* The answer was loaded before the try that failed; see answered(). */
+	/* The answer was loaded before the try that failed; see may_go_on(). */
 	if (q->ticket && q->denied >= q->ticket) {
 		reject_write(q);
 		drop_ticket(q); /* the others are judged by a new look at the tiers */
@@ -239,7 +239,7 @@ static bool out_of_room(struct engine_queue *q)
 }
 
 /* A waiting write may go on: there is a frame, or the answer that there will be none. */
-static bool answered(struct engine_queue *q)
+static bool may_go_on(struct engine_queue *q)
 {
 	/* acquire: loaded before the try, so that a frame freed before the answer is found by it.
 	 */
@@ -256,7 +256,7 @@ static bool write_slice(struct engine_queue *q)
 {
 	bool room = true;
 
-	if (q->ticket && !answered(q))
+	if (q->ticket && !may_go_on(q))
 		return false;
 	for (unsigned i = 0; i < WRITE_SLICE && q->writes && room; i++) {
 		struct engine_request *r = q->writes;
@@ -328,7 +328,8 @@ static uint64_t time_taken(struct engine_queue *q, struct engine_request *const 
 	q->stands_for = 1;
 	if (n == 1 && batch[0]->op == ENGINE_READ && batch[0]->count == 1) {
 		q->stands_for = TIMED_READS;
-		if (q->single_reads++ % TIMED_READS)
+		/* Counted once it is known to be one: see serve_local(). */
+		if (q->single_local % TIMED_READS)
 			return 0;
 	}
 	return now_ns();

@@ -379,7 +379,13 @@ static void serve_local(struct engine_queue *q)
 			count_answered(q, HIST_read_latency);
 		}
 	}
-	q->answered[HIST_read_latency].n *= q->stands_for;
+	/*
+	 * Those from the store have a count of their own, of all: else one in four of a regular mix
+	 * would be one of a kind.
+	 */
+	if (q->nlocal && q->stands_for > 1)
+		q->single_local++;
+	q->uncounted[HIST_read_latency].n *= q->stands_for;
 	count_answered(q, HIST_read_latency);
 	q->nlocal = 0;
 }

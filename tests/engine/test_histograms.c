@@ -48,6 +48,28 @@ static void requests(void **state)
 	rig_deinit(&r);
 }
 
+/* However regularly pages from memory and from the store take turns, each counts once. */
+static void a_regular_mix(void **state)
+{
+	struct rig r;
+
+	for (unsigned period = 1; period <= 4; period++) {
+		rig_init(&r, SLOTS, 9, 8);
+		write_some(&r, 200, KIND_WORDS);
+		rig_seal(&r);
+		rig_write_back(&r, 0);
+		for (uint64_t slot = 1000; slot < 1200; slot++)
+			assert_int_equal(rig_write(&r, slot, rig_seed(slot, KIND_WORDS)), 0);
+		for (uint64_t i = 0; i < 80; i++) {
+			uint64_t slot = i % (period + 1) == 0 ? 1000 + i : i;
+
+			assert_int_equal(rig_read(&r, slot, rig_seed(slot, KIND_WORDS)), 0);
+		}
+		assert_in_range(counted(&r, HIST_read_latency), 80, 83);
+		rig_deinit(&r);
+	}
+}
+
 /* One page in sixteen is timed, same-filled ones not at all. */
 static void pages(void **state)
 {
@@ -108,9 +130,8 @@ static void waiting_counts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests),
-		cmocka_unit_test(pages),
-		cmocka_unit_test(the_store),
+		cmocka_unit_test(requests),	  cmocka_unit_test(a_regular_mix),
+		cmocka_unit_test(pages),	  cmocka_unit_test(the_store),
 		cmocka_unit_test(waiting_counts),
 	};
 
