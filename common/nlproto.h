@@ -163,14 +163,15 @@ struct nlproto_bucket {
 
 enum nlproto_option_attr {
 	NLPROTO_O_UNSPEC,
-	NLPROTO_O_KEY = 1,     /* string: "section.key" */
-	NLPROTO_O_VALUE = 2,   /* string, in effect, as in the configuration file */
-	NLPROTO_O_DEFAULT = 3, /* string, the same way */
-	NLPROTO_O_ORIGIN = 4,  /* string: "default", "FILE:LINE" or who set it */
-	NLPROTO_O_LIVE = 5,    /* u8: 1 if SET and RELOAD can change it, 0 if it takes a restart */
-	NLPROTO_O_TEXT = 6,    /* string: what it does */
-	NLPROTO_O_RANGE = 7,   /* string: what it may be */
-	NLPROTO_O_MAX = NLPROTO_O_RANGE,
+	NLPROTO_O_KEY = 1,	/* string: "section.key" */
+	NLPROTO_O_VALUE = 2,	/* string, as in the configuration file */
+	NLPROTO_O_DEFAULT = 3,	/* string, the same way */
+	NLPROTO_O_ORIGIN = 4,	/* string: "default", "FILE:LINE" or who set it */
+	NLPROTO_O_LIVE = 5,	/* u8: 1 if SET and RELOAD can change it, 0 if it takes a restart */
+	NLPROTO_O_TEXT = 6,	/* string: what it does */
+	NLPROTO_O_RANGE = 7,	/* string: what it may be */
+	NLPROTO_O_IN_FORCE = 8, /* string: what comes of VALUE, if that is another */
+	NLPROTO_O_MAX = NLPROTO_O_IN_FORCE,
 };
 
 enum nlproto_job_attr {

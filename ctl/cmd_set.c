@@ -31,7 +31,7 @@ static enum exit_code show_one(const char *key, bool verbose, bool json)
 	} else if (verbose) {
 		render_options_verbose(stdout, &reply.options);
 	} else {
-		put_printable(stdout, o->value.s);
+		put_printable(stdout, o->in_force.known ? o->in_force.s : o->value.s);
 		fputc('\n', stdout);
 	}
 	return EXIT_OK;

@@ -23,17 +23,29 @@ static void put_column(FILE *out, const char *s, int width)
 	while (--width > 0);
 }
 
-/* The value, and for people what so many bytes are. */
-static void put_value(FILE *out, const struct ctl_option *o)
+#define VALUE_MAX (NLPROTO_LINE_MAX + SIZE_TEXT_MAX + 4)
+
+/* The value @v of @o, and for people what so many bytes are. */
+static void value_text(char buf[static VALUE_MAX], const struct ctl_option *o,
+		       const struct ctl_text *v)
 {
-	char text[NLPROTO_LINE_MAX + SIZE_TEXT_MAX + 4], size[SIZE_TEXT_MAX];
+	char size[SIZE_TEXT_MAX];
 	uint64_t bytes;
 
-	snprintf(text, sizeof(text), "%s", shown(&o->value));
-	if (o->range.known && !strncmp(o->range.s, "bytes", 5) && o->value.known &&
-	    size_parse(o->value.s, 0, &bytes) == 0 && bytes >= KIB(1))
-		snprintf(text, sizeof(text), "%s (%s)", o->value.s, size_format(size, bytes));
-	put_column(out, text, 24);
+	snprintf(buf, VALUE_MAX, "%s", shown(v));
+	if (o->range.known && !strncmp(o->range.s, "bytes", 5) && v->known &&
+	    size_parse(v->s, 0, &bytes) == 0 && bytes >= KIB(1))
+		snprintf(buf, VALUE_MAX, "%s (%s)", v->s, size_format(size, bytes));
+}
+
+static void put_value(FILE *out, const struct ctl_option *o)
+{
+	char asked[VALUE_MAX], in_force[VALUE_MAX], both[2 * VALUE_MAX + 12];
+
+	value_text(asked, o, &o->value);
+	value_text(in_force, o, &o->in_force);
+	snprintf(both, sizeof(both), "%s, in force %s", asked, in_force);
+	put_column(out, o->in_force.known ? both : asked, 24);
 }
 
 void render_options_text(FILE *out, const struct ctl_options *options)
@@ -63,6 +75,8 @@ void render_options_verbose(FILE *out, const struct ctl_options *options)
 		fprintf(out, "%s%s = ", i ? "\n" : "", o->key);
 		put_printable(out, shown(&o->value));
 		fputc('\n', out);
+		if (o->in_force.known)
+			put_row(out, "in force", &o->in_force);
 		put_row(out, "what", &o->text);
 		put_row(out, "may be", &o->range);
 		put_row(out, "default", &o->def);
@@ -83,6 +97,10 @@ void render_options_json(FILE *out, const struct ctl_options *options)
 
 		fprintf(out, "%s\n  \"%s\": {\"value\": ", i ? "," : "", o->key);
 		json_text(out, &o->value);
+		if (o->in_force.known) {
+			fputs(", \"in_force\": ", out);
+			json_text(out, &o->in_force);
+		}
 		fputs(", \"default\": ", out);
 		json_text(out, &o->def);
 		fputs(", \"origin\": ", out);

@@ -62,6 +62,7 @@ static void take_option(struct ctl_options *os, struct nlattr *nest)
 		return;
 	}
 	ctl_attr_text(a[NLPROTO_O_VALUE], &o.value);
+	ctl_attr_text(a[NLPROTO_O_IN_FORCE], &o.in_force);
 	ctl_attr_text(a[NLPROTO_O_DEFAULT], &o.def);
 	ctl_attr_text(a[NLPROTO_O_ORIGIN], &o.origin);
 	ctl_attr_text(a[NLPROTO_O_TEXT], &o.text);

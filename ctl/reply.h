@@ -60,7 +60,7 @@ struct ctl_stats {
 
 struct ctl_option {
 	char key[NLPROTO_NAME_MAX]; /* "section.key": letters, digits, '.', '-', '_' */
-	struct ctl_text value, def, origin, text, range;
+	struct ctl_text value, in_force, def, origin, text, range;
 	struct ctl_num live; /* 1: changes at run time, 0: with a restart */
 };
 

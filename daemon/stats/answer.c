@@ -257,6 +257,7 @@ static bool put_option(struct nl_msg *msg, unsigned index, const void *from)
 	/* An empty value is one, too. */
 	o.value[sizeof(o.value) - 1] = '\0';
 	z_assert(nla_put_string(msg, NLPROTO_O_VALUE, o.value) == 0);
+	put_text(msg, NLPROTO_O_IN_FORCE, o.in_force, sizeof(o.in_force));
 	put_text(msg, NLPROTO_O_DEFAULT, o.def, sizeof(o.def));
 	put_text(msg, NLPROTO_O_ORIGIN, o.origin, sizeof(o.origin));
 	z_assert(nla_put_u8(msg, NLPROTO_O_LIVE, o.live) == 0);

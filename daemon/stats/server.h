@@ -55,6 +55,7 @@ struct stats_status {
 struct stats_option {
 	char key[NLPROTO_NAME_MAX]; /* "section.key" */
 	char value[NLPROTO_TEXT_MAX];
+	char in_force[NLPROTO_NAME_MAX]; /* what comes of it, if that is another */
 	char def[NLPROTO_TEXT_MAX];
 	char origin[NLPROTO_NOTE_MAX];
 	char range[NLPROTO_NOTE_MAX];

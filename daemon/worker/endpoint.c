@@ -7,6 +7,7 @@
 #include "daemon/worker/device.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,24 @@ static const struct stats_server_ops ops = {
 
 /* --- the main thread's side --- */
 
+/* Of the sizes that the engine does not keep to the byte. */
+static void show_in_force(struct endpoint *ep, int id, struct stats_option *o)
+{
+	uint64_t v[COUNTER_COUNT], bytes;
+
+	if (id == CONFIG_OPTION_memory_reserve) {
+		bytes = engine_memory_reserve(ep->src.engine);
+	} else if (id == CONFIG_OPTION_memory_limit) {
+		engine_counters(ep->src.engine, v);
+		bytes = v[CTR_memory_limit_bytes];
+	} else {
+		return;
+	}
+	snprintf(o->in_force, sizeof(o->in_force), "%" PRIu64, bytes);
+	if (!strcmp(o->in_force, o->value))
+		o->in_force[0] = '\0';
+}
+
 void endpoint_refresh(struct endpoint *ep)
 {
 	struct control_value v;
@@ -179,6 +198,7 @@ void endpoint_refresh(struct endpoint *ep)
 		snprintf(o.def, sizeof(o.def), "%s", v.def);
 		snprintf(o.range, sizeof(o.range), "%s", v.range);
 		snprintf(o.text, sizeof(o.text), "%s", v.text);
+		show_in_force(ep, id, &o);
 		pthread_mutex_lock(&ep->lock);
 		ep->options[id] = o;
 		pthread_mutex_unlock(&ep->lock);

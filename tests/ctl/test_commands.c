@@ -271,6 +271,17 @@ static void options_are_read_by_everybody(void **state)
 		"  \"device.name\": {\"value\": \"ctl-test\", \"default\": null, \"origin\": null, "
 		"\"live\": false, \"range\": null, \"text\": null}\n"
 		"}\n");
+	strcpy(options[0].value, "0");
+	strcpy(options[0].in_force, "7340032");
+	assert_int_equal(program_run(true, "get memory.limit"), 0);
+	assert_string_equal(program_out, "7340032\n");
+	assert_int_equal(program_run(true, "get"), 0);
+	assert_has(program_out, "memory.limit      0, in force 7340032 (7.0 MiB) /etc");
+	assert_int_equal(program_run(true, "get --verbose memory.limit"), 0);
+	assert_has(program_out, "memory.limit = 0\n  in force   7340032\n");
+	assert_int_equal(program_run(true, "get --json memory.limit"), 0);
+	assert_has(program_out, "{\"value\": \"0\", \"in_force\": \"7340032\", \"default\"");
+	options[0].in_force[0] = '\0';
 	assert_int_equal(program_run(true, "get no.such"), 5);
 	assert_string_equal(program_out, "");
 	assert_has(program_err, "no.such");

@@ -80,7 +80,19 @@ said 'memory.limit'
 # All that can change while it runs, and nothing that is not tried here.
 set_option memory.limit 48M 50331648
 set_option memory.reserve 6M 6291456
-set_option memory.reserve 0
+# 0 is what zswapd chooses; what that comes to is shown.
+ctl 0 set memory.reserve 0
+ctl 0 get memory.reserve
+reserve=$(cat "$TEST_DIR/said")
+if [ "$reserve" -lt $((1 << 20)) ] || [ $((reserve % (1 << 20))) -ne 0 ]; then
+	fail "a reserve of $reserve bytes is in force"
+fi
+ctl 0 get
+said "^memory.reserve *0, in force $reserve "
+ctl 0 set memory.limit 50000000
+ctl 0 get memory.limit
+said "^$((47 << 20))\$"
+set_option memory.limit 48M 50331648
 set_option memory.level 3
 set_option memory.level -3
 set_option read.overlap off no
