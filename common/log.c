@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_BYTES 240
+#define LINE_MAX_BYTES 240 /* of the ring, whose lines are short and made on a data thread */
+#define TEXT_MAX_BYTES 640 /* of others, which may hold two paths */
 #define RING_LINES     256 /* a power of two */
 
 /*
@@ -38,7 +39,7 @@ void log_set_level(enum log_level level)
 /* One write(2) a line, so that lines of several threads do not mix. */
 static void emit(enum log_level level, const char *text)
 {
-	char line[LINE_MAX_BYTES + 64], prefix[8] = "";
+	char line[TEXT_MAX_BYTES + 32], prefix[8] = "";
 	int n;
 
 	/* The priority is for the journal, not for somebody at a terminal. */
@@ -57,7 +58,7 @@ static void emit(enum log_level level, const char *text)
 
 void log_msg(enum log_level level, const char *fmt, ...)
 {
-	char text[LINE_MAX_BYTES + 32];
+	char text[TEXT_MAX_BYTES];
 	va_list ap;
 
 	if (level > max_level)

@@ -102,6 +102,19 @@ static enum exit_code follow_shrinking(struct context *ctx, const struct ctl_job
 	return follow_memory(ctx);
 }
 
+/* Says what could be given: asking for it takes no root. */
+static enum exit_code value_is_missing(struct context *ctx, const char *key)
+{
+	const struct ctl_request rq = {.cmd = NLPROTO_CMD_GET, .key = key};
+	enum exit_code code = usage("set", "the value for %s is missing", key);
+
+	if (need_device(ctx) == EXIT_OK && request_quietly(ctx, &rq, &reply) == 0) {
+		fflush(stderr);
+		render_options_verbose(stderr, &reply.options);
+	}
+	return code;
+}
+
 enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc, char **argv)
 {
 	static int no_wait;
@@ -113,8 +126,10 @@ enum exit_code cmd_set(struct context *ctx, const struct command *self, int argc
 	struct ctl_job before;
 	enum exit_code code;
 
-	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 2, 2, &code))
+	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 1, 2, &code))
 		return code;
+	if (argc - optind < 2)
+		return value_is_missing(ctx, argv[optind]);
 	rq.key = argv[optind];
 	rq.value = argv[optind + 1];
 	code = need_device(ctx);

@@ -7,7 +7,10 @@
 
 #include "ctl/reply.h"
 
-/* With quotes.  Bytes that are no ASCII are taken for Latin-1, so that any text can be told. */
+/*
+ * With quotes, and ASCII only.  UTF-8 is told as the characters it means, a byte that is none as
+ * U+FFFD, so that any text makes valid JSON.
+ */
 void json_string(FILE *out, const char *s);
 
 /* null if it is not known. */

@@ -49,8 +49,6 @@ void render_event_text(FILE *out, const struct ctl_event *e)
 	} else {
 		put_printable(out, e->text.known ? e->text.s : "?");
 	}
-	if (e->count.known && e->count.v > 1)
-		fprintf(out, "  (%" PRIu64 " times)", e->count.v);
 	fputc('\n', out);
 }
 

@@ -107,6 +107,23 @@ static bool parse_global(struct context *ctx, int argc, char **argv, enum exit_c
 	return true;
 }
 
+/* help [COMMAND], as people try it: --help, or COMMAND --help. */
+static enum exit_code help(struct context *ctx, int argc, char **argv)
+{
+	static char help_option[] = "--help";
+	char *args[] = {argc > 1 ? argv[1] : NULL, help_option, NULL};
+	const struct command *c = argc > 1 ? find_command(argv[1]) : NULL;
+
+	if (argc > 2)
+		return usage("", "'%s' is one argument too many", argv[2]);
+	if (argc > 1 && !c)
+		return usage("", "unknown command '%s'", argv[1]);
+	if (c)
+		return c->run(ctx, c, 2, args);
+	cmd_help_all();
+	return EXIT_OK;
+}
+
 static enum exit_code run(struct context *ctx, int argc, char **argv)
 {
 	const struct command *c;
@@ -116,6 +133,8 @@ static enum exit_code run(struct context *ctx, int argc, char **argv)
 		return code;
 	if (optind == argc)
 		return usage("", "no command given");
+	if (!strcmp(argv[optind], "help"))
+		return help(ctx, argc - optind, argv + optind);
 	c = find_command(argv[optind]);
 	if (!c)
 		return usage("", "unknown command '%s'", argv[optind]);

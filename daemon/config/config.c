@@ -72,7 +72,7 @@ void config_init_defaults(struct config *c, uint64_t ram_bytes)
 	*c = (struct config){.ram_bytes = ram_bytes};
 	for (int id = 0; id < CONFIG_OPTION_COUNT; id++) {
 		config_value_set_default(c, &config_options[id]);
-		strcpy(c->origin[id], "default");
+		strcpy(c->origin[id], CONFIG_ORIGIN_DEFAULT);
 	}
 }
 
@@ -112,20 +112,33 @@ int config_set(struct config *c, enum config_option_id id, const char *text, con
 	return r;
 }
 
-static int refuse(const struct config *c, enum config_option_id id, const char *reason, char *error)
+/* Like what is said of a line, but who set it without a line must not look like a file. */
+static void complain(const struct config *c, enum config_option_id id, const char *reason,
+		     char error[static CONFIG_ERROR_MAX])
 {
 	const struct config_option *o = &config_options[id];
+	const char *origin = c->origin[id];
 
-	snprintf(error, CONFIG_ERROR_MAX, "%s: [%s] %s: %s", c->origin[id], o->section, o->key,
-		 reason);
+	if (!strcmp(origin, CONFIG_ORIGIN_DEFAULT) || !strcmp(origin, CONFIG_ORIGIN_RUN_TIME))
+		snprintf(error, CONFIG_ERROR_MAX, "[%s] %s (%s): %s", o->section, o->key, origin,
+			 reason);
+	else
+		snprintf(error, CONFIG_ERROR_MAX, "%s: [%s] %s: %s", origin, o->section, o->key,
+			 reason);
+}
+
+static int refuse(const struct config *c, enum config_option_id id, const char *reason, char *error)
+{
+	complain(c, id, reason, error);
 	return -EINVAL;
 }
 
 static void doubt(const struct config *c, enum config_option_id id, const char *reason)
 {
-	const struct config_option *o = &config_options[id];
+	char text[CONFIG_ERROR_MAX];
 
-	log_warn("%s: [%s] %s: %s", c->origin[id], o->section, o->key, reason);
+	complain(c, id, reason, text);
+	log_warn("%s", text);
 }
 
 static int check_each(const struct config *c, char *error)

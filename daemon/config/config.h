@@ -58,6 +58,10 @@ enum config_option_id {
 	CONFIG_OPTION_COUNT
 };
 
+/* The origins that are no place in a file. */
+#define CONFIG_ORIGIN_DEFAULT  "default"
+#define CONFIG_ORIGIN_RUN_TIME "set at run time"
+
 /* Holds "FILE:LINE", the file's name cut at its front if need be. */
 #define CONFIG_ORIGIN_MAX 96
 

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN_TIME_ORIGIN "set at run time"
-
 struct control {
 	/* set by control_new() */
 	struct config_source source;
@@ -150,7 +148,7 @@ static int set_locked(struct control *c, enum config_option_id id, const char *v
 	struct change ch = {.id = id};
 	int r;
 
-	r = config_set(&next, id, value, RUN_TIME_ORIGIN, reason);
+	r = config_set(&next, id, value, CONFIG_ORIGIN_RUN_TIME, reason);
 	describe_change(&ch, &c->config, &next);
 	if (r < 0) {
 		say(text, "%s: %s", ch.key, reason);

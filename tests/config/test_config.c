@@ -129,27 +129,29 @@ static void values_from_elsewhere(void **state)
 	config_init_defaults(&good, RAM);
 	c = good;
 	c.memory_limit = 0;
-	validate_refused(&c, "<3>zswapd: default: [memory] limit: '0' (0 B) is too small; write at "
-			     "least 16.0 MiB\n");
+	validate_refused(&c,
+			 "<3>zswapd: [memory] limit (default): '0' (0 B) is too small; write at "
+			 "least 16.0 MiB\n");
 	c = good;
 	c.device_size = CONFIG_DEVICE_SIZE_MAX + 4096;
-	validate_refused(&c, "<3>zswapd: default: [device] size: '17592186048512' is too large; at "
-			     "most 16.0 TiB is possible\n");
+	validate_refused(&c,
+			 "<3>zswapd: [device] size (default): '17592186048512' is too large; at "
+			 "most 16.0 TiB is possible\n");
 	c = good;
 	c.device_size = MIB(1) + 512;
-	validate_refused(&c, "<3>zswapd: default: [device] size: 1049088 bytes is not a whole "
+	validate_refused(&c, "<3>zswapd: [device] size (default): 1049088 bytes is not a whole "
 			     "number of 4 KiB pages; use 1048576\n");
 	c = good;
 	c.device_transport = CONFIG_TRANSPORT_FUSE + 1;
-	validate_refused(&c, "<3>zswapd: default: [device] transport: no value; write one, or "
+	validate_refused(&c, "<3>zswapd: [device] transport (default): no value; write one, or "
 			     "remove the line for the default auto\n");
 	c = good;
 	c.swap_priority = -2;
-	validate_refused(&c, "<3>zswapd: default: [swap] priority: -2 is out of range; write a "
+	validate_refused(&c, "<3>zswapd: [swap] priority (default): -2 is out of range; write a "
 			     "number from -1 to 32767\n");
 	c = good;
 	strcpy(c.store_path, "relative");
-	validate_refused(&c, "<3>zswapd: default: [store] path: 'relative' is no absolute path; "
+	validate_refused(&c, "<3>zswapd: [store] path (default): 'relative' is no absolute path; "
 			     "write none or a path that starts with /\n");
 }
 

@@ -254,6 +254,11 @@ static void options_are_read_by_everybody(void **state)
 			    "device.name       ctl-test                ?\n");
 	assert_int_equal(program_run(true, "get memory.limit"), 0);
 	assert_string_equal(program_out, "268435456\n");
+	assert_int_equal(program_run(true, "set memory.limit"), 1);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "the value for memory.limit is missing");
+	assert_has(program_err, "memory.limit = 268435456\n");
+	assert_has(program_err, "  may be     bytes, K, M, G, T or % of RAM\n");
 	assert_int_equal(program_run(true, "get --verbose memory.limit"), 0);
 	assert_string_equal(program_out, "memory.limit = 268435456\n"
 					 "  what       Memory \"for\" pages.\n"

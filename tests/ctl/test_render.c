@@ -447,6 +447,25 @@ static void versions(void **state)
 	assert_text(version, "zswapd 0.1.0, protocol ?\n");
 }
 
+/* What the daemon says has the number already. */
+static void an_event_tells_its_number_once(void **state)
+{
+	struct ctl_event e = {
+		.device = "d",
+		.kind = {true, NLPROTO_EVENT_STORE_ERROR},
+		.count = {true, 3},
+		.text = {true, "3 requests to the store failed (17 in all)"},
+	};
+	char buf[256] = "";
+	FILE *f = fmemopen(buf, sizeof(buf), "w");
+
+	assert_non_null(f);
+	render_event_text(f, &e);
+	fclose(f);
+	assert_string_equal(buf, "?  d  store_error       3 requests to the store failed (17 in "
+				 "all)\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup(histograms_prometheus, set_up),
 		cmocka_unit_test(wrong_expositions_are_seen),
 		cmocka_unit_test_setup(versions, set_up),
+		cmocka_unit_test(an_event_tells_its_number_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

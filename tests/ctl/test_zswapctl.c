@@ -277,7 +277,9 @@ static void wrong_usage(void **state)
 		{"--device ../x status", "'../x'"},
 		{"stats --json=3", "takes no value"},
 		{"set", "needs [--no-wait] KEY VALUE"},
-		{"set memory.level", "needs [--no-wait] KEY VALUE"},
+		{"set memory.level", "the value for memory.level is missing"},
+		{"help nonsense", "'nonsense'"},
+		{"help get set", "'set'"},
 		{"set memory.level 1 2", "'2'"},
 		{"get a b", "'b'"},
 		{"get --json --verbose", "exclude"},
@@ -328,6 +330,10 @@ static void help_and_version(void **state)
 			if (strlen(line) > 90)
 				fail_msg("%zu columns: %s", strlen(line), line);
 	}
+	assert_int_equal(program_run(false, "help"), 0);
+	assert_has(program_out, "\n  status ");
+	assert_int_equal(program_run(false, "help stats"), 0);
+	assert_has(program_out, "Usage: zswapctl [--device NAME] stats");
 	assert_int_equal(program_run(false, "--version"), 0);
 	assert_string_equal(program_out, "zswapctl " ZSWAPD_VERSION "\n");
 }

@@ -224,6 +224,9 @@ static void set_refused(void **state)
 		assert_int_equal(control_set(f.control, t[i].key, t[i].value, text), t[i].error);
 		assert_string_equal(text, t[i].text);
 	}
+	/* Two that contradict each other: who set it is no file. */
+	assert_int_equal(control_set(f.control, "memory.limit", "7900M", text), -EINVAL);
+	assert_memory_equal(text, "[memory] limit (set at run time): 7.7 GiB of the machine's", 57);
 	assert_told(&f, "");
 	value_is(&f, "memory.level", "1", "default");
 	f.fail = -EAGAIN;
