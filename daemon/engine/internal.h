@@ -10,7 +10,10 @@
  *   survey.c   what the policy decides on
  *   limit.c    the front tier's limit and watermark
  *   job.c      what the mover is asked to do, and how far it is
- *   engine.c   making, taking over, counting
+ *   check.c    a check of everything that is held, while it runs
+ *   recover.c  what a process that died has left
+ *   engine.c   making, counting
+ *   sweep.c    a check of an engine that stands still, for tests
  */
 #ifndef ZSWAPD_ENGINE_INTERNAL_H
 #define ZSWAPD_ENGINE_INTERNAL_H
@@ -235,6 +238,12 @@ int limit_init(struct engine *e, const struct engine_options *o);
 /* job.c */
 /* Sets the limit; what is above it is shown as a shrink. */
 void job_limit_set(struct engine *e, uint32_t frames);
+
+/* recover.c */
+/* A takeover, before any thread runs: makes records and index whole.  -ENOMEM. */
+int recover(struct engine *e);
+/* Of new records and of recovered ones: finds what is free and what is dead. */
+void recover_sort_out(struct engine *e);
 
 /* engine.c */
 void engine_kick_mover(struct engine *e);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * The front tier's memory: a memfd of 1 MiB frames.
  *
@@ -6,11 +7,14 @@
  * segment record names it).  Data threads only ever take free frames: memory is asked of the kernel
  * by the mover, ahead of need, so that a page can be stored while the kernel has none to give.
  *
- *   absent --front_grow()--> free --front_get()--> in use --front_put()--> free --front_shrink()-->
- * absent
+ *             front_grow()           front_get()
+ *	absent ----------------> free ---------------> in use
+ *	   ^                     |  ^                     |
+ *	   '--- front_shrink() --'  '---- front_put() ----'
  *
  * grow and shrink: the mover's thread only.  get and put: any thread, lock-free.
  */
+/* clang-format on */
 #ifndef ZSWAPD_FRONT_FRONT_H
 #define ZSWAPD_FRONT_FRONT_H
 

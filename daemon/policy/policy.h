@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * What to do next with whole segments: a pure decision over plain numbers.
  *
  * Memory first: frames are kept free ahead of need (frames_reserve).  Below the limit more are
  * asked of the system.  At the limit room is made by the cheapest means that gives any:
  *
- *   1. clean the sparsest segment in memory, if half of it or more is dead: no I/O, a frame for
- * half
+ *   1. clean the sparsest segment in memory, if half of it or more is dead: no I/O, a frame for half
  *   2. write the segment that is to leave next to the store
  *   3. clean the sparsest segment of the store, when its places run out
  *   4. clean in memory for little, if a writer waits
@@ -14,9 +14,9 @@
  * Above the limit, which may have been lowered, the same makes room, for the system and for writers
  * in turn, until memory is within it again.
  *
- * If none of these gives room and nothing is under way that will, the writers that wait are told
- * so.
+ * If none of these gives room and nothing is under way that will, the writers that wait are told so.
  */
+/* clang-format on */
 #ifndef ZSWAPD_POLICY_POLICY_H
 #define ZSWAPD_POLICY_POLICY_H
 
