@@ -33,6 +33,9 @@ load zstd || note "the kernel has no zstd for zswap"
 # One of zswap's whole per cents of RAM, for all.
 budget_bytes=$wanted_bytes
 budget_bytes=$(zswap_pool_bytes "$(zswap_percent)")
+# With multi-generation LRU, 6.12 kills a program in a small cgroup while its pages are on their way to
+# a device that takes its time: reclaim that finds nothing right now does not wait for it.
+[ ! -e /sys/kernel/mm/lru_gen/enabled ] || echo n >/sys/kernel/mm/lru_gen/enabled
 # Nobody is to be taken for hung because all is slow here.
 echo 0 >/proc/sys/kernel/hung_task_timeout_secs
 
