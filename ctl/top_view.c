@@ -245,19 +245,20 @@ static void draw_times_head(const struct view *v, int y, int arg)
 
 static const struct {
 	const char *label, *histogram;
+	bool all; /* each is timed, so that their number is how many there were */
 } times[] = {
-	{"read", "read_latency"},
-	{"write", "write_latency"},
-	{"store read", "store_read_latency"},
-	{"store write", "store_write_latency"},
-	{"decompress", "decompress_time"},
-	{"compress", "compress_time"},
+	{"read", "read_latency", true},
+	{"write", "write_latency", true},
+	{"store read", "store_read_latency", true},
+	{"store write", "store_write_latency", true},
+	{"decompress", "decompress_time", false},
+	{"compress", "compress_time", false},
 };
 
 static void draw_times(const struct view *v, int y, int row)
 {
 	const struct ctl_histogram *h = ctl_stats_histogram(&v->m->window, times[row].histogram);
-	bool known = h && v->m->window_s > 0;
+	bool known = h && times[row].all && v->m->window_s > 0;
 
 	canvas_text(v->c, LABEL_X, y, STYLE_LABEL, times[row].label);
 	canvas_text_right(v->c, TIMES_X, y, STYLE_VALUE,

@@ -313,8 +313,8 @@ static void everything_at_80x24(void **state)
 		" write              0       -       -       -       -       -\n"
 		" store read         0       -       -       -       -       -\n"
 		" store write        0       -       -       -       -       -\n"
-		" decompress         0       -       -       -       -       -\n"
-		" compress           0       -       -       -       -       -\n"
+		" decompress         -       -       -       -       -       -\n"
+		" compress           -       -       -       -       -       -\n"
 		" health     OOM score not lowered, store full                        see doctor\n"
 		" q quit   space now   every 1 s                         version 0.1.0  pid 4711\n");
 }
@@ -339,8 +339,8 @@ static void narrow_and_low(void **state)
 		       " write              0      -      -      -      -      -\n"
 		       " store read         0      -      -      -      -      -\n"
 		       " store write        0      -      -      -      -      -\n"
-		       " decompress         0      -      -      -      -      -\n"
-		       " compress           0      -      -      -      -      -\n"
+		       " decompress         -      -      -      -      -      -\n"
+		       " compress           -      -      -      -      -      -\n"
 		       " health     good\n"
 		       " q quit   space now   every 1 s\n");
 }
