@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * Every option of the configuration file, declared once.  The defaults, the parser, the checks and
  * what --print-config prints, the manual and what may be set at run time are made from this table.
@@ -17,8 +18,9 @@
  * default  as it would stand in the file; a size that is a share of RAM is moved into its range, so
  *          that the defaults hold on a very small and a very large machine
  * when     a change takes effect: LIVE at once, by a reload or `zswapctl set` (then the worker has
- * a function that applies it, daemon/worker/live.c); START with the next start
+ *          a function that applies it, daemon/worker/live.c); START with the next start
  */
+/* clang-format on */
 #ifndef ZSWAPD_DAEMON_CONFIG_OPTIONS_H
 #define ZSWAPD_DAEMON_CONFIG_OPTIONS_H
 

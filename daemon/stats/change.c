@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* clang-format off */
 /*
  * SET and RELOAD: one box, through which a change goes to the owner and its result comes back.
  *
  *	NONE -> WAITING    the server's thread puts a change in and wakes the owner
  *	WAITING -> TAKEN   the owner takes it
- *	WAITING -> NONE    or does not in time: the asker is told EBUSY, and it will not happen
- *later TAKEN -> FINISHED  the owner leaves the result and wakes the server's thread FINISHED ->
- *NONE   the server's thread answers
+ *	WAITING -> NONE    or does not in time: the asker is told EBUSY, and it will not happen later
+ *	TAKEN -> FINISHED  the owner leaves the result and wakes the server's thread
+ *	FINISHED -> NONE   the server's thread answers
  *
  * The lock is held to copy, never to wait or to send.
  */
+/* clang-format on */
 #include "daemon/stats/message.h"
 
 #include <errno.h>

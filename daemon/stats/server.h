@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * The netlink endpoint: answers what common/nlproto.h describes, and sends its events.
  *
@@ -19,14 +20,15 @@
  *
  *	reading         the ops, on the server's thread
  *	jobs            job_start() and job_cancel(), on the server's thread, which only hand over
- *	SET, RELOAD     by the owner's main thread, since files are read and values applied: it
- *polls stats_server_change_fd(), takes the change, and finishes it.  The server goes on meanwhile
- *and answers when it is finished.  One at a time, EBUSY for others, and for one that is not taken
- *within a second.
+ *	SET, RELOAD     by the owner's main thread, since files are read and values applied: it polls
+ *			stats_server_change_fd(), takes the change, and finishes it.  The server goes
+ *			on meanwhile and answers when it is finished.  One at a time, EBUSY for others,
+ *			and for one that is not taken within a second.
  *
  * Events about counters are found by the server's thread, which compares two snapshots twice a
  * second: those who count do nothing for them.  Others are posted.
  */
+/* clang-format on */
 #ifndef ZSWAPD_DAEMON_STATS_SERVER_H
 #define ZSWAPD_DAEMON_STATS_SERVER_H
 

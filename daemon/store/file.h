@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * A store that is a file: what makes it as good as a device while memory is short.
  *
@@ -7,16 +8,17 @@
  * is allocated first and then written once, at creation and, for the part added, at growth.
  *
  *	file on disk			superblock			what is done
- *	empty				-				head, allocate, write all,
- *flag any size			ours, not WRITTEN or damaged	the same again size wanted
- *WRITTEN, same size		nothing smaller				WRITTEN, smaller
- *allocate and write the rest
+ *	empty				-				head, allocate, write all, flag
+ *	any size			ours, not WRITTEN or damaged	the same again
+ *	size wanted			WRITTEN, same size		nothing
+ *	smaller				WRITTEN, smaller		allocate and write the rest
  *	larger				WRITTEN, larger			superblock first, then cut
  *
  * The superblock changes after the bytes it vouches for are on the disk when the file grows, and
  * before they are gone when it shrinks, so wherever this is interrupted the next start falls into a
  * row of the table that redoes it.
  */
+/* clang-format on */
 #ifndef ZSWAPD_STORE_FILE_H
 #define ZSWAPD_STORE_FILE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* clang-format off */
 /*
  * The first 4096 bytes of a store.  Byte order is the machine's: what lies behind it is worth
  * nothing on another machine either.
@@ -8,10 +9,13 @@
  *	16	4	version
  *	20	4	flags
  *	24	16	uuid, random, made when the store is formatted
- *	40	8	size: bytes of the store, head and tail included, when it was last formatted
- *or resized 48	8	data_offset: bytes, where place 0 starts 56	4	place_size: bytes 60
- *4028	zero 4088	8	XXH3-64 of the 4088 bytes before
+ *	40	8	size: bytes of the store, head and tail included, when it was last formatted or resized
+ *	48	8	data_offset: bytes, where place 0 starts
+ *	56	4	place_size: bytes
+ *	60	4028	zero
+ *	4088	8	XXH3-64 of the 4088 bytes before
  */
+/* clang-format on */
 #ifndef ZSWAPD_STORE_SUPERBLOCK_H
 #define ZSWAPD_STORE_SUPERBLOCK_H
 

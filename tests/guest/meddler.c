@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* clang-format off */
 /*
  * Gets in the way of a daemon that makes a ublk device.
  *
- *	meddler hold PATH SECONDS	opens PATH the moment it appears, says "held" and keeps it
- *open, until a signal with 0 seconds
- *	meddler wedge			a ublk server that stops answering while its device is
- *removed: the removal hangs in the driver, and whoever wants to make a device after it.  Says
- *"wedged N", N the device's number.  With SIGTERM it answers, the device goes, and it ends with 0.
+ *	meddler hold PATH SECONDS	opens PATH the moment it appears, says "held" and keeps it open,
+ *					until a signal with 0 seconds
+ *	meddler wedge			a ublk server that stops answering while its device is removed:
+ *					the removal hangs in the driver, and whoever wants to make a
+ *					device after it.  Says "wedged N", N the device's number.  With
+ *					SIGTERM it answers, the device goes, and it ends with 0.
  */
+/* clang-format on */
 #include "common/util.h"
 #include "daemon/ublk/control.h"
 
