@@ -123,7 +123,7 @@ free=$(df --output=avail -B1 "$workdir" | tail -1)
 work=$(mktemp -d -p "$workdir" zswapd-peers-XXXXXX)
 cleanup_push rm -rf "$work"
 # shellcheck disable=SC2034
-swapfile=$work/swapfile store=$work/store drive='' sample_seconds=0.5
+swapfile=$work/swapfile store=$work/store drive='' sample_seconds=0.5 verify=--verify
 # The statistics of the device that the work directory lies on; empty if it has none of its own.
 disk=/sys/dev/block/$(stat -c '%Hd:%Ld' "$work")/stat
 [ -e "$disk" ] || disk=

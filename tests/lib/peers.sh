@@ -8,6 +8,7 @@
 #   pages, pageload                 the corpus, and the program that works on it
 #   size_bytes, limit_bytes, budget_bytes     of the workload, its cgroup, what may hold swapped pages
 #   seconds                         of each of the phases random and rw
+#   verify                          --verify, or empty: no comparison of every byte at the end
 #   work                            a directory for logs and results; $results is made in it
 #   drive, or swapfile and store    the drive that every peer but zram has for itself, or the files
 #   disk                            the drive's statistics; empty: none
@@ -312,7 +313,7 @@ measure()
 	cleanup_pid $sampler
 	before="$(disk_counters "$peer") $(machine_counters)"
 	"$pageload" --pages "$pages" --size "$size_bytes" --seed "$round" --seconds "$seconds" --same keep \
-		--verify --cgroup "$CGROUP" --timeout 1200 --report json >"$work/load.json" &
+		${verify:+--verify} --cgroup "$CGROUP" --timeout 1200 --report json >"$work/load.json" &
 	cleanup_pid $!
 	wait $! || status=$?
 	after="$(disk_counters "$peer") $(machine_counters)"
