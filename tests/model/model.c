@@ -6,9 +6,9 @@
  *
  * One thread is transport and mover in turn.  Requests of 1 to 16 pages are in flight in batches;
  * none overlaps another.  Memory and store are so small that everything is evicted and cleaned many
- * times over.  Without a store, or with one that is too small, writes may fail for want of room; the
- * slot then keeps its page, which is checked as well.  Every read is compared, every slot is read at
- * the end, the counters must agree, and the integrity sweep must find nothing.
+ * times over.  Without a store, or with one that is too small, writes may fail for want of room;
+ *the slot then keeps its page, which is checked as well.  Every read is compared, every slot is
+ *read at the end, the counters must agree, and the integrity sweep must find nothing.
  *
  * With MAX_MIB the limit wanders between what is needed and that, the watermark with it, and jobs
  * are started and cancelled at random.  A check must never find anything, and what a job says it
