@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "ctl/datagram.h"
+#include "common/creds.h"
 #include "common/nlproto.h"
 
 #include <errno.h>
@@ -8,27 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static bool creds_uid(struct msghdr *mh, uid_t *ret)
-{
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
-		struct ucred uc;
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_CREDENTIALS ||
-		    cm->cmsg_len < CMSG_LEN(sizeof(uc)))
-			continue;
-		memcpy(&uc, CMSG_DATA(cm), sizeof(uc));
-		*ret = uc.uid;
-		return true;
-	}
-	return false;
-}
-
 int ctl_receive(int fd, uint32_t port, uid_t uid, struct ctl_datagram *ret, char *error_text)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
+	union creds_buffer control;
 	struct sockaddr_nl from = {0};
 	struct iovec iov = {ret->bytes, sizeof(ret->bytes)};
 	struct msghdr mh = {

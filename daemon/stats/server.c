@@ -12,6 +12,7 @@
  * likes, and because the true length of an oversized one and its credentials are wanted.
  */
 #include "daemon/stats/server.h"
+#include "common/creds.h"
 #include "common/log.h"
 #include "common/portfile.h"
 #include "common/thread.h"
@@ -110,20 +111,6 @@ static int send_reply(void *ctx, const struct nlmsghdr *reply)
 	return reply->nlmsg_pid == 0 ? 0 : r;
 }
 
-static void take_creds(struct msghdr *mh, struct stats_peer *peer)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-		struct ucred uc;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS ||
-		    c->cmsg_len < CMSG_LEN(sizeof(uc)))
-			continue;
-		memcpy(&uc, CMSG_DATA(c), sizeof(uc));
-		peer->uid = uc.uid;
-		peer->has_creds = true;
-	}
-}
-
 /* 1: a datagram was dealt with; 0: none was there; else the negative errno of the socket. */
 static int serve_one(struct stats_server *s, int fd)
 {
@@ -131,10 +118,7 @@ static int serve_one(struct stats_server *s, int fd)
 		struct nlmsghdr align;
 		char bytes[NLPROTO_REQUEST_MAX];
 	} buf;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
+	union creds_buffer control;
 	struct sockaddr_nl from = {0};
 	struct iovec iov = {buf.bytes, sizeof(buf.bytes)};
 	struct msghdr mh = {
@@ -156,7 +140,7 @@ static int serve_one(struct stats_server *s, int fd)
 	if (mh.msg_namelen != sizeof(from) || from.nl_groups || from.nl_pid == s->port)
 		return 1;
 	peer.port = from.nl_pid;
-	take_creds(&mh, &peer);
+	peer.has_creds = creds_uid(&mh, &peer.uid);
 	stats_server_handle(s, &peer, buf.bytes, (size_t)n, send_reply, s);
 	return 1;
 }
