@@ -80,3 +80,28 @@ int textfile_write(const char *path, const char *text)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
 }
+
+int textfile_size(const char *text, const char *name, uint64_t *ret_bytes)
+{
+	size_t len = strlen(name);
+	const char *line = text;
+	char *end;
+	unsigned long long v;
+
+	while (strncmp(line, name, len) != 0 || line[len] != ':') {
+		line = strchr(line, '\n');
+		if (!line)
+			return -EBADMSG;
+		line++;
+	}
+	line += len + 1;
+	line += strspn(line, " \t");
+	if (*line < '0' || *line > '9')
+		return -EBADMSG;
+	errno = 0;
+	v = strtoull(line, &end, 10);
+	if (errno || v > UINT64_MAX / 1024 || strncmp(end, " kB", 3) != 0)
+		return -EBADMSG;
+	*ret_bytes = KIB(v);
+	return 0;
+}

@@ -7,6 +7,7 @@
 #define ZSWAPD_COMMON_TEXTFILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Reads all of @path, at most 1 MiB, into a NUL-terminated string that the caller frees.  Files of
@@ -17,6 +18,12 @@ int textfile_read(const char *path, char **ret_text);
 
 /* The first line of @path without its newline; -ENOBUFS if it does not fit @size. */
 int textfile_read_line(const char *path, char *ret_line, size_t size);
+
+/*
+ * The size in a line "NAME:   123 kB" of @text, as /proc/meminfo and /proc/PID/status have it, in
+ * bytes.  -EBADMSG: there is no such line, or it is no such number.
+ */
+int textfile_size(const char *text, const char *name, uint64_t *ret_bytes);
 
 /* Writes @text in one write(2), as sysfs wants it; never creates a file. */
 int textfile_write(const char *path, const char *text);

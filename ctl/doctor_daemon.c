@@ -2,6 +2,7 @@
 /* Checks of the daemon: what the kernel tells about its process, and what it tells about itself. */
 #include "common/portfile.h"
 #include "common/size.h"
+#include "common/textfile.h"
 #include "common/util.h"
 #include "ctl/doctor_impl.h"
 
@@ -116,21 +117,6 @@ void doctor_check_version(const struct doctor_machine *m, struct doctor_report *
 			       "the running daemon's program was replaced on disk");
 }
 
-/* "Key:  123 kB" of /proc/PID/status or /proc/meminfo, in bytes. */
-static bool field_kib(const char *text, const char *key, uint64_t *ret)
-{
-	size_t n = strlen(key);
-
-	for (const char *p = text; p; p = strchr(p, '\n')) {
-		p += *p == '\n';
-		if (!strncmp(p, key, n) && p[n] == ':') {
-			*ret = strtoull(p + n + 1, NULL, 10) << 10;
-			return true;
-		}
-	}
-	return false;
-}
-
 void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r)
 {
 	static const char todo[] = "Start it as root, or set LimitMEMLOCK=infinity in its unit.";
@@ -147,7 +133,8 @@ void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r
 	if (!need_process(m, r, "memory"))
 		return;
 	text = doctor_text(m, "%s/status", m->proc);
-	if (!text || !field_kib(text, "VmLck", &locked) || !field_kib(text, "VmSwap", &swapped))
+	if (!text || textfile_size(text, "VmLck", &locked) < 0 ||
+	    textfile_size(text, "VmSwap", &swapped) < 0)
 		doctor_unseen(r, "memory", "%s/status cannot be read", m->proc);
 	else if (swapped)
 		doctor_finding(r, "memory", todo, "%s of the daemon itself is swapped out",
@@ -156,8 +143,9 @@ void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r
 		doctor_finding(r, "memory", todo, "none of the daemon's memory is locked");
 	else
 		doctor_good(r, "memory", "locked, %s resident",
-			    field_kib(text, "VmRSS", &resident) ? size_format(size, resident)
-								: "?");
+			    textfile_size(text, "VmRSS", &resident) == 0
+				    ? size_format(size, resident)
+				    : "?");
 }
 
 /* Field 9 of a stat line; the name before it may hold blanks and parentheses. */
@@ -341,7 +329,7 @@ void doctor_check_limit(const struct doctor_machine *m, struct doctor_report *r)
 	device = N(m, device_bytes);
 	store = N(m, store_size_bytes);
 	text = doctor_text(m, "/proc/meminfo");
-	if (!text || !field_kib(text, "MemTotal", &ram) || !limit.known || !meta.known ||
+	if (!text || textfile_size(text, "MemTotal", &ram) < 0 || !limit.known || !meta.known ||
 	    !device.known || !store.known)
 		doctor_unseen(r, "sizes", "not all sizes are known");
 	else if ((double)(limit.v + meta.v) > LIMIT_SHARE_MAX * (double)ram)

@@ -24,40 +24,14 @@
 
 /* --- texts --- */
 
-/* "Name:   123 kB" at the start of a line. */
-static int meminfo_field(const char *text, const char *name, uint64_t *ret)
-{
-	size_t len = strlen(name);
-	const char *line = text;
-	char *end;
-	unsigned long long v;
-
-	while (strncmp(line, name, len) != 0 || line[len] != ':') {
-		line = strchr(line, '\n');
-		if (!line)
-			return -EBADMSG;
-		line++;
-	}
-	line += len + 1;
-	line += strspn(line, " \t");
-	if (*line < '0' || *line > '9')
-		return -EBADMSG;
-	errno = 0;
-	v = strtoull(line, &end, 10);
-	if (errno || v > UINT64_MAX / 1024 || strncmp(end, " kB", 3) != 0)
-		return -EBADMSG;
-	*ret = KIB(v);
-	return 0;
-}
-
 int swap_parse_meminfo(const char *text, struct swap_meminfo *ret)
 {
 	struct swap_meminfo mem;
 	int r;
 
-	r = meminfo_field(text, "MemTotal", &mem.total);
+	r = textfile_size(text, "MemTotal", &mem.total);
 	if (r == 0)
-		r = meminfo_field(text, "MemAvailable", &mem.available);
+		r = textfile_size(text, "MemAvailable", &mem.available);
 	if (r == 0)
 		*ret = mem;
 	return r;

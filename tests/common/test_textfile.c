@@ -86,6 +86,23 @@ static void proc_comes_in_pieces(void **state)
 	assert_non_null(strstr(text, "[stack]"));
 }
 
+static void sizes_in_lines(void **state)
+{
+	static const char text[] =
+		"MemTotalX: 1 kB\nMemTotal:     2048 kB\nHuge: 18446744073709551615 "
+		"kB\nPages: 12\nNone:\nName:\tzswapd\nVmLck:\t      16 kB\n";
+	static const char *const wrong[] = {"Mem", "Huge", "Pages", "None", "Name", "VmSwap", ""};
+	uint64_t bytes = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(textfile_size(text, wrong[i], &bytes), -EBADMSG);
+	assert_int_equal(bytes, 7);
+	assert_int_equal(textfile_size(text, "MemTotal", &bytes), 0);
+	assert_int_equal(bytes, MIB(2));
+	assert_int_equal(textfile_size(text, "VmLck", &bytes), 0);
+	assert_int_equal(bytes, KIB(16));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +110,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_large_and_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines, setup, teardown),
 		cmocka_unit_test(proc_comes_in_pieces),
+		cmocka_unit_test(sizes_in_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
