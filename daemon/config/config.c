@@ -89,17 +89,25 @@ void config_error(char *ret_error, const char *fmt, ...)
 		strcpy(ret_error, text);
 }
 
+const struct config_option *config_find_key(const char *section, const char *key)
+{
+	for (size_t i = 0; i < CONFIG_OPTION_COUNT; i++)
+		if (!strcmp(config_options[i].section, section) &&
+		    !strcmp(config_options[i].key, key))
+			return &config_options[i];
+	return NULL;
+}
+
 const struct config_option *config_find(const char *name)
 {
-	for (size_t i = 0; i < CONFIG_OPTION_COUNT; i++) {
-		const struct config_option *o = &config_options[i];
-		size_t n = strlen(o->section);
+	const char *dot = strchr(name, '.');
+	char section[CONFIG_TEXT_MAX];
 
-		if (!strncmp(name, o->section, n) && name[n] == '.' &&
-		    !strcmp(name + n + 1, o->key))
-			return o;
-	}
-	return NULL;
+	if (!dot || (size_t)(dot - name) >= sizeof(section))
+		return NULL;
+	memcpy(section, name, (size_t)(dot - name));
+	section[dot - name] = '\0';
+	return config_find_key(section, dot + 1);
 }
 
 int config_set(struct config *c, enum config_option_id id, const char *text, const char *origin,

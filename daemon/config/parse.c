@@ -158,15 +158,6 @@ static char *read_line(char *str, int num, void *arg)
 	return p->error ? NULL : str;
 }
 
-static const struct config_option *find_option(const char *section, const char *key)
-{
-	for (size_t i = 0; i < CONFIG_OPTION_COUNT; i++)
-		if (!strcmp(config_options[i].section, section) &&
-		    !strcmp(config_options[i].key, key))
-			return &config_options[i];
-	return NULL;
-}
-
 /* Says which names there are, of the keys in @section or of the sections. */
 static void warn_unknown(struct parser *p, const char *section, const char *key)
 {
@@ -218,7 +209,7 @@ static void note_rounding(struct parser *p, const struct config_option *o, const
 static int take_value(void *arg, const char *section, const char *key, const char *value)
 {
 	struct parser *p = arg;
-	const struct config_option *o = find_option(section, key);
+	const struct config_option *o = config_find_key(section, key);
 	char reason[CONFIG_REASON_MAX], quoted[CONFIG_QUOTE_MAX];
 	const char *tail;
 	size_t id;

@@ -10,6 +10,9 @@
 /* Holds a word of the file, quoted in a message: cut, and without control characters. */
 #define CONFIG_QUOTE_MAX 40
 
+/* NULL: there is no such option. */
+const struct config_option *config_find_key(const char *section, const char *key);
+
 /*
  * Sets the field of option @o in @c from @text.  -EINVAL or -ERANGE: @reason says what is wrong and
  * what to write instead, and the field is as before.
