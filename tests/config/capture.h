@@ -8,53 +8,23 @@
 
 #include "daemon/config/config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "tests/lib/stderr.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 /* What shares are shares of, whatever the machine has. */
 #define RAM GIB(8)
 
-struct capture {
-	int fd;
-	int saved;
-	char text[8192];
-};
-
-static inline void capture_begin(struct capture *cap)
-{
-	cap->fd = memfd_create("stderr", MFD_CLOEXEC);
-	cap->saved = dup(STDERR_FILENO);
-	assert_true(cap->fd >= 0 && cap->saved >= 0);
-	assert_true(dup2(cap->fd, STDERR_FILENO) >= 0);
-}
-
-static inline const char *capture_end(struct capture *cap)
-{
-	ssize_t n;
-
-	assert_true(dup2(cap->saved, STDERR_FILENO) >= 0);
-	n = pread(cap->fd, cap->text, sizeof(cap->text) - 1, 0);
-	assert_true(n >= 0);
-	cap->text[n] = '\0';
-	close(cap->saved);
-	close(cap->fd);
-	return cap->text;
-}
-
-static inline int parse_bytes(struct config *c, const char *text, size_t len, struct capture *cap)
+static inline int parse_bytes(struct config *c, const char *text, size_t len,
+			      struct stderr_capture *cap)
 {
 	FILE *f = fmemopen((void *)(uintptr_t)text, len, "r");
 	int r;
 
 	assert_non_null(f);
-	capture_begin(cap);
+	stderr_capture_begin(cap);
 	r = config_parse(c, f, "z.conf", NULL);
-	capture_end(cap);
+	stderr_capture_end(cap);
 	fclose(f);
 	return r;
 }
@@ -62,7 +32,7 @@ static inline int parse_bytes(struct config *c, const char *text, size_t len, st
 /* Parses @text over the defaults; it has to succeed and say exactly @said. */
 static inline void parse_says(struct config *c, const char *text, const char *said)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 
 	config_init_defaults(c, RAM);
 	assert_int_equal(parse_bytes(c, text, strlen(text), &cap), 0);

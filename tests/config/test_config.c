@@ -5,19 +5,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int validate(const struct config *c, struct capture *cap)
+static int validate(const struct config *c, struct stderr_capture *cap)
 {
 	int r;
 
-	capture_begin(cap);
+	stderr_capture_begin(cap);
 	r = config_validate(c, NULL);
-	capture_end(cap);
+	stderr_capture_end(cap);
 	return r;
 }
 
 static void validate_refused(const struct config *c, const char *said)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 
 	assert_int_equal(validate(c, &cap), -EINVAL);
 	assert_string_equal(cap.text, said);
@@ -25,7 +25,7 @@ static void validate_refused(const struct config *c, const char *said)
 
 static void defaults(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	config_init_defaults(&c, RAM);
@@ -50,7 +50,7 @@ static void defaults(void **state)
 
 static void defaults_stay_in_range(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	config_init_defaults(&c, MIB(64) + 4095);
@@ -77,7 +77,7 @@ static void ram_of_this_machine(void **state)
 
 static void contradictions(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	parse_says(&c, "[memory]\nlimit = 91%\n", "");
@@ -193,7 +193,7 @@ static void printed_reads_back(void **state)
 		config_init_defaults(&again, MIB(777));
 		again.ram_bytes = RAM;
 		{
-			struct capture cap;
+			struct stderr_capture cap;
 
 			assert_int_equal(parse_bytes(&again, text, strlen(text), &cap), 0);
 			assert_string_equal(cap.text, "");

@@ -41,14 +41,14 @@ static void put_link(const char *path, const char *target)
 	assert_int_equal(symlink(target, place(path)), 0);
 }
 
-static int read_root(struct config *c, struct capture *cap, char *error)
+static int read_root(struct config *c, struct stderr_capture *cap, char *error)
 {
 	struct config_source source = {.root = scratch.dir};
 	int r;
 
-	capture_begin(cap);
+	stderr_capture_begin(cap);
 	r = config_read(c, RAM, &source, error);
-	capture_end(cap);
+	stderr_capture_end(cap);
 	return r;
 }
 
@@ -62,7 +62,7 @@ static void assert_set_by(const struct config *c, enum config_option_id id, cons
 
 static void no_files(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	assert_int_equal(read_root(&c, &cap, NULL), 0);
@@ -86,7 +86,7 @@ static void first_main_file_alone(void **state)
 		 {"usr/local/lib/zswapd/zswapd.conf", 3},
 		 {"etc/zswapd/zswapd.conf", 4},
 		 {"run/zswapd/zswapd.conf", 5}};
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 	char text[64];
 
@@ -108,7 +108,7 @@ static void first_main_file_alone(void **state)
 
 static void drop_ins_in_order_of_names(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 	const char *p;
 
@@ -141,7 +141,7 @@ static void drop_ins_in_order_of_names(void **state)
 static void same_name_masks(void **state)
 {
 	static const char *const dirs[] = {"usr/lib", "usr/local/lib", "etc", "run"};
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 	char path[64], text[64];
 
@@ -162,7 +162,7 @@ static void same_name_masks(void **state)
 
 static void dev_null_masks(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	put("usr/lib/zswapd/zswapd.conf", "[memory]\nlevel = 3\n");
@@ -191,7 +191,7 @@ static void other_names_are_passed_over(void **state)
 {
 	static const char *const names[] = {".conf",   ".10.conf", "10.conf~", "10.conf.bak",
 					    "10.CONF", "conf",	   "README"};
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 	char path[64];
 
@@ -209,7 +209,7 @@ static void refused(int error, const char *said)
 {
 	char text[CONFIG_ERROR_MAX] = "", line[CONFIG_ERROR_MAX + 16];
 	struct config c, before;
-	struct capture cap;
+	struct stderr_capture cap;
 
 	config_init_defaults(&c, GIB(3));
 	before = c;
@@ -246,7 +246,7 @@ static void wrong_files(void **state)
 /* Each file is right; together they are not. */
 static void wrong_together(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	put("etc/zswapd/zswapd.conf", "[store]\nsize = 1M\n");
@@ -259,7 +259,7 @@ static void wrong_together(void **state)
 static void one_file_alone(void **state)
 {
 	struct config_source source = {.root = scratch.dir};
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 	int r;
 
@@ -267,9 +267,9 @@ static void one_file_alone(void **state)
 	put("etc/zswapd/zswapd.conf.d/10.conf", "[read]\noverlap = off\n");
 	put("mine", "[swap]\npriority = 7\n");
 	source.file = scratch_path(&scratch, "mine");
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	r = config_read(&c, RAM, &source, NULL);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	assert_int_equal(r, 0);
 	assert_int_equal(c.memory_level, 1);
 	assert_true(c.read_overlap);
@@ -278,15 +278,15 @@ static void one_file_alone(void **state)
 
 static void logged_values(void **state)
 {
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	parse_says(&c, "[device]\nsize = 2000000\n[memory]\nlimit = 64M\nlevel = 1\n",
 		   "<5>zswapd: z.conf:2: [device] size: 2000000 is rounded down to whole 4 KiB "
 		   "pages, 1998848 bytes\n");
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	config_log(&c);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	assert_string_equal(
 		cap.text,
 		"<6>zswapd: z.conf:2: [device] size = 1998848 (1.9 MiB, 0.0 % of RAM, "
@@ -298,7 +298,7 @@ static void logged_values(void **state)
 static void root_from_environment(void **state)
 {
 	const char *root = "unset";
-	struct capture cap;
+	struct stderr_capture cap;
 	int r;
 
 	assert_int_equal(unsetenv(CONFIG_ROOT_VARIABLE), 0);
@@ -312,9 +312,9 @@ static void root_from_environment(void **state)
 	assert_string_equal(root, "/a/b");
 	assert_int_equal(setenv(CONFIG_ROOT_VARIABLE, "a/b", 1), 0);
 	root = "untouched";
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	r = config_root(&root);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	assert_int_equal(r, -EINVAL);
 	assert_string_equal(root, "untouched");
 	assert_string_equal(cap.text,

@@ -9,7 +9,7 @@
 static void parse_refused(const char *text, const char *said)
 {
 	struct config c, before;
-	struct capture cap;
+	struct stderr_capture cap;
 
 	config_init_defaults(&c, RAM);
 	before = c;
@@ -231,7 +231,7 @@ static void wrong_lines(void **state)
 static void binary_file(void **state)
 {
 	static const char text[] = "[memory]\nlevel\0 = 3\n";
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	config_init_defaults(&c, RAM);
@@ -254,7 +254,7 @@ static void long_lines(void **state)
 {
 	static const char *const tails[] = {"", "\n", "\r\n", "\nsize = 1G\n", "\n\nsize = 1G"};
 	size_t accepted = 0;
-	struct capture cap;
+	struct stderr_capture cap;
 	struct config c;
 
 	/* Whatever the library's buffer is: a line is either taken whole or refused. */
@@ -329,7 +329,7 @@ static void files(void **state)
 {
 	char path[] = "/tmp/test_config.XXXXXX", text[200], *end;
 	struct config c, before;
-	struct capture cap;
+	struct stderr_capture cap;
 	FILE *f;
 	int r;
 
@@ -345,9 +345,9 @@ static void files(void **state)
 	unlink(path);
 
 	before = c;
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	r = config_load(&c, path, NULL);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	assert_int_equal(r, -ENOENT);
 	snprintf(text, sizeof(text),
 		 "<3>zswapd: %s: cannot be opened: No such file or directory; name a file that "
@@ -355,9 +355,9 @@ static void files(void **state)
 		 path);
 	assert_string_equal(cap.text, text);
 
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	r = config_load(&c, "/tmp", NULL);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	assert_int_equal(r, -EISDIR);
 	assert_string_equal(cap.text, "<3>zswapd: /tmp: cannot be read: Is a directory; name a "
 				      "readable file\n");
@@ -368,9 +368,9 @@ static void files(void **state)
 	assert_non_null(f);
 	memset(text, 'd', 150);
 	strcpy(text + 150, "/\n/end.conf");
-	capture_begin(&cap);
+	stderr_capture_begin(&cap);
 	r = config_parse(&c, f, text, NULL);
-	capture_end(&cap);
+	stderr_capture_end(&cap);
 	fclose(f);
 	assert_int_equal(r, -EINVAL);
 	end = strstr(cap.text, "/?/end.conf:2: [memory] level: 'x' is no whole number; write one "

@@ -18,7 +18,7 @@
 struct stderr_capture {
 	int fd;
 	int saved;
-	char text[4096];
+	char text[8192];
 };
 
 static inline void stderr_capture_begin(struct stderr_capture *cap)
@@ -29,7 +29,8 @@ static inline void stderr_capture_begin(struct stderr_capture *cap)
 	assert_true(dup2(cap->fd, STDERR_FILENO) >= 0);
 }
 
-static inline void stderr_capture_end(struct stderr_capture *cap)
+/* Returns the text. */
+static inline const char *stderr_capture_end(struct stderr_capture *cap)
 {
 	ssize_t n;
 
@@ -39,6 +40,7 @@ static inline void stderr_capture_end(struct stderr_capture *cap)
 	cap->text[n] = '\0';
 	close(cap->saved);
 	close(cap->fd);
+	return cap->text;
 }
 
 #endif
