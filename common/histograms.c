@@ -29,35 +29,3 @@ uint64_t histogram_count(const struct histogram *h)
 		n += h->buckets[i];
 	return n;
 }
-
-uint64_t histogram_percentile(const struct histogram *h, double percent)
-{
-	uint64_t n = histogram_count(h), seen = 0;
-	double want = percent / 100 * (double)n;
-	unsigned i;
-
-	if (n == 0)
-		return 0;
-	/* At least one value must be seen, or 0 % would be an empty bucket. */
-	for (i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
-		seen += h->buckets[i];
-		if (seen > 0 && (double)seen >= want)
-			return histogram_upper(i);
-	}
-	return histogram_lower(i);
-}
-
-uint64_t histogram_mean(const struct histogram *h)
-{
-	uint64_t n = histogram_count(h);
-
-	return n ? h->sum / n : 0;
-}
-
-void histogram_since(struct histogram *ret, const struct histogram *now,
-		     const struct histogram *before)
-{
-	ret->sum = now->sum - before->sum;
-	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-		ret->buckets[i] = now->buckets[i] - before->buckets[i];
-}

@@ -81,18 +81,4 @@ uint64_t histogram_upper(unsigned bucket);
 
 uint64_t histogram_count(const struct histogram *h);
 
-/*
- * The value that @percent (0 to 100) of all values do not exceed, as the upper end of the bucket it
- * lies in: at most a quarter too high.  For the last bucket its lower end.  0 if nothing was
- * counted.
- */
-uint64_t histogram_percentile(const struct histogram *h, double percent);
-
-/* The mean of all values, which the buckets' width does not blur; 0 if nothing was counted. */
-uint64_t histogram_mean(const struct histogram *h);
-
-/* What was counted between two looks at the same histogram. */
-void histogram_since(struct histogram *ret, const struct histogram *now,
-		     const struct histogram *before);
-
 #endif

@@ -70,6 +70,20 @@ static void a_regular_mix(void **state)
 	}
 }
 
+static uint64_t mean(enum histogram_id id)
+{
+	return all[id].sum / histogram_count(&all[id]);
+}
+
+/* As its bucket's upper end. */
+static uint64_t longest(enum histogram_id id)
+{
+	for (unsigned i = HISTOGRAM_BUCKETS; i-- > 0;)
+		if (all[id].buckets[i])
+			return histogram_upper(i);
+	return 0;
+}
+
 /* One page in sixteen is timed, same-filled ones not at all. */
 static void pages(void **state)
 {
@@ -83,10 +97,9 @@ static void pages(void **state)
 	assert_int_equal(rig_do(&r, ENGINE_READ, 0, 64, r.data), 0);
 	assert_int_equal(counted(&r, HIST_decompress_time), 4);
 	/* No page takes a tenth of a second, nor less than the clock can tell. */
-	assert_true(histogram_mean(&all[HIST_compress_time]) > 100);
-	assert_true(histogram_mean(&all[HIST_compress_time]) < 100000000);
-	assert_true(histogram_mean(&all[HIST_decompress_time]) <
-		    histogram_mean(&all[HIST_read_latency]));
+	assert_true(mean(HIST_compress_time) > 100);
+	assert_true(mean(HIST_compress_time) < 100000000);
+	assert_true(mean(HIST_decompress_time) < mean(HIST_read_latency));
 	rig_deinit(&r);
 }
 
@@ -123,7 +136,7 @@ static void waiting_counts(void **state)
 	assert_true(counted(&r, HIST_write_latency) > 1000);
 	assert_int_equal(rig_counter(&r, CTR_writes_rejected_total), 1);
 	/* The rejected one slept for 20 us between two rounds of the mover. */
-	assert_true(histogram_percentile(&all[HIST_write_latency], 100) > 20000);
+	assert_true(longest(HIST_write_latency) > 20000);
 	rig_deinit(&r);
 }
 
