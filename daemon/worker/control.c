@@ -99,17 +99,6 @@ void control_get_id(struct control *c, enum config_option_id id, struct control_
 	pthread_mutex_unlock(&c->mutex);
 }
 
-int control_get(struct control *c, const char *key, struct control_value *ret,
-		char text[static CONTROL_TEXT_MAX])
-{
-	int id = find_option(key, text);
-
-	if (id < 0)
-		return id;
-	control_get_id(c, (enum config_option_id)id, ret);
-	return 0;
-}
-
 static void describe_change(struct change *ch, const struct config *from, const struct config *to)
 {
 	name_option(ch->id, ch->key);

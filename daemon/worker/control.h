@@ -64,10 +64,6 @@ void control_free(struct control *c);
 /* The option number @id, from 0 to CONFIG_OPTION_COUNT - 1: for lists. */
 void control_get_id(struct control *c, enum config_option_id id, struct control_value *ret);
 
-/* -ENOENT: there is no option @key; @text says which there are. */
-int control_get(struct control *c, const char *key, struct control_value *ret,
-		char text[static CONTROL_TEXT_MAX]);
-
 /*
  * Sets option @key to @value, which is written as in the file.  0: it runs, and @text is
  * "section.key: OLD -> NEW", also if both are the same.  -ENOENT: no such option; -EOPNOTSUPP: it
