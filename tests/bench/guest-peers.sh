@@ -11,10 +11,13 @@
 #
 # The budget is what a whole per cent of the guest's RAM is, since kernel zswap knows no other
 # limit.  About 18 MiB of zswapd's are segments that are open or kept free, so with budgets much
-# below the default that is what is measured.  The guest is started with cgroup.memory=nokmem: otherwise zswap's pool, and no other peer's
-# memory, counts as the workload's own and the cgroup holds fewer of its pages.  zram has no second
-# tier: it keeps everything in RAM, as much as that takes.  Hits in the workload's own memory are among
-# the touches that the percentiles are of.
+# below the default that is what is measured.
+#
+# The guest is started with cgroup.memory=nokmem: otherwise zswap's pool, and no other peer's memory,
+# counts as the workload's own and the cgroup holds fewer of its pages.
+#
+# zram has no second tier: it keeps everything in RAM, as much as that takes.  Hits in the workload's own
+# memory are among the touches that the percentiles are of.
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,9 +30,9 @@ usage()
 usage: guest-peers.sh [OPTION]...
   --build DIR       with zswapd ($ZSWAPD_BUILD, build)
   --memory MIB      the guest's (512)
-  --size SIZE       memory of the workload (400M); sizes take K, M, G, binary
+  --size SIZE       memory of the workload (250M); sizes take K, M, G, binary
   --cgroup SIZE     memory limit (40M)
-  --budget SIZE     memory that may hold swapped pages (64M)
+  --budget SIZE     memory that may hold swapped pages (48M)
   --corpus MIB      pages of real programs, made new unless $ZSWAPD_TEST_CORPUS names them (32)
   --rounds N        (3)
   --seconds S       of each of the phases random and rw (5)
@@ -43,7 +46,7 @@ TEXT
 }
 
 build=${ZSWAPD_BUILD:-$here/../../build}
-memory=512 size=400M cgroup=40M budget=64M corpus=32 rounds=3 seconds=5
+memory=512 size=250M cgroup=40M budget=48M corpus=32 rounds=3 seconds=5
 peers=plain,zswap,zram,zswapd-ublk,zswapd-fuse
 settings=() limit='' output='' json='' options=()
 while [ $# -gt 0 ]; do

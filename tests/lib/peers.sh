@@ -46,7 +46,9 @@ swap_on()
 	local area=${drive:-$swapfile}
 	if [ -n "$drive" ]; then
 		erase_drive
-		mkswap "$drive" >/dev/null
+		# As large as the others' devices: the kernel gives up the slots of pages that come back once
+		# swap is half full.
+		mkswap "$drive" $((size_bytes * 13 / 10 / 1024)) >/dev/null
 	fi
 	swapon -p 100 "$area"
 	cleanup_swap "$area"
