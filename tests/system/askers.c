@@ -9,8 +9,8 @@
  * whatever the moment.
  *
  * Prints one line of JSON: how often was asked and answered, how often not (the daemon drops what
- * a reader has no room for), and how long an answer took.  Status 1: an answer was wrong, or there
- * were none.
+ * a reader has no room for) and how often asking failed otherwise, the fewest answers that a client
+ * got, and how long an answer took.  Status 1: an answer was wrong, or there were none.
  */
 #include "common/portfile.h"
 #include "common/util.h"
@@ -34,7 +34,7 @@
 
 /* One client's, in shared memory. */
 struct asker {
-	uint64_t asked, answered, dropped, wrong;
+	uint64_t asked, answered, dropped, failed, wrong;
 	char why[256]; /* of the first wrong answer */
 	struct latency latency;
 	struct ctl_reply reply;
@@ -88,8 +88,10 @@ static void ask_once(struct asker *a, struct ctl_client *c, const char *device)
 	why = r == 0 ? check(a) : r == 1 ? a->reply.error_text : strerror(-r);
 	if (why && !a->wrong++)
 		snprintf(a->why, sizeof(a->why), "%.200s", why);
-	if (r)
+	if (r) {
+		a->failed++;
 		return;
+	}
 	a->answered++;
 	latency_add(&a->latency, now_ns() - start);
 	a->nbefore = a->reply.stats.n;
@@ -123,20 +125,23 @@ static void report(const struct asker *askers, unsigned n)
 {
 	static struct latency all;
 	static struct asker sum;
+	uint64_t least = UINT64_MAX;
 
 	for (unsigned i = 0; i < n; i++) {
 		sum.asked += askers[i].asked;
 		sum.answered += askers[i].answered;
 		sum.dropped += askers[i].dropped;
+		sum.failed += askers[i].failed;
+		least = min_u64(least, askers[i].answered);
 		sum.wrong += askers[i].wrong;
 		latency_merge(&all, &askers[i].latency);
 		if (askers[i].wrong)
 			fprintf(stderr, "askers: wrong: %s\n", askers[i].why);
 	}
 	printf("{\"clients\": %u, \"asked\": %" PRIu64 ", \"answered\": %" PRIu64
-	       ", \"dropped\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"p50_us\": %" PRIu64
-	       ", \"p99_us\": %" PRIu64 "}\n",
-	       n, sum.asked, sum.answered, sum.dropped, sum.wrong,
+	       ", \"dropped\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"wrong\": %" PRIu64
+	       ", \"least\": %" PRIu64 ", \"p50_us\": %" PRIu64 ", \"p99_us\": %" PRIu64 "}\n",
+	       n, sum.asked, sum.answered, sum.dropped, sum.failed, sum.wrong, least,
 	       latency_percentile(&all, 0.5) / 1000, latency_percentile(&all, 0.99) / 1000);
 	exit(sum.wrong || !sum.answered);
 }

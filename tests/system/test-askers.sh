@@ -12,7 +12,9 @@
 #	asked    the clients ask the zswapd that serves the swap
 #
 # `other` against `quiet` is what any eight busy programs would do; `asked` against `other` is what
-# asking does to the data path.  All pages stay in memory, for a drive's slowest answers would hide
+# asking does to the data path.  What is judged has no time in it: every client gets answers, nearly
+# none is dropped, all are right (askers.c says how that is known), and the thread that answers takes
+# no more of a CPU than its share, however many ask.  All pages stay in memory, for a drive's slowest answers would hide
 # what CPUs have to do with it.  ROUNDS (2) and SECONDS_EACH (3) come from the environment.
 set -euo pipefail
 # shellcheck source=tests/lib/zswapd.sh
@@ -34,11 +36,39 @@ cgroup_new askers $((24 << 20))
 cgroup_patience "$CGROUP"
 cleanup_push zswapd_abort_dead "$n"
 
+# stats_cpu NAME: what the thread that answers has run so far, in ms.
+stats_cpu()
+{
+	local task
+	for task in "/proc/${ZSWAPD_PIDS[$1]}/task"/*; do
+		[ "$(cat "$task/comm")" = stats ] || continue
+		awk -v hz="$(getconf CLK_TCK)" '{ printf "%d", ($14 + $15) * 1000 / hz }' "$task/stat"
+		return
+	done
+	fail "$1 has no thread for its statistics"
+}
+
+# judge NAME CPU_MS ELAPSED_MS: what the clients got, and what it cost.
+judge()
+{
+	local result=$TEST_DIR/askers.json
+	jq -e '.asked > 0 and .asked == .answered + .dropped + .failed' "$result" >/dev/null ||
+		fail "$1: the numbers do not add up: $(cat "$result")"
+	jq -e '.least >= 10 and .dropped * 100 <= .asked' "$result" >/dev/null ||
+		fail "$1: not all were answered: $(cat "$result")"
+	# Its share is a fifth; what it has begun when that is over, it ends.
+	[ $(($2 * 100)) -le $(($3 * 30)) ] || fail "$1: answering took $2 ms of CPU in $3 ms"
+	[ "$2" -gt 0 ] || fail "$1: answering took no time at all"
+	note "$1: $(cat "$result"), $(($2 * 100 / $3)) % of a CPU"
+}
+
 # turn NAME [DEVICE]: one run of the program, its figures as a line of $TEST_DIR/NAME.
 turn()
 {
-	local name=$1 asked=${2-} askers='' status=0
+	local name=$1 asked=${2-} askers='' status=0 cpu begin
 	if [ -n "$asked" ]; then
+		cpu=$(stats_cpu "$asked")
+		begin=$(date +%s%3N)
 		"$ASKERS" "$asked" 8 1000 $((SECONDS_EACH + 4)) >"$TEST_DIR/askers.json" &
 		askers=$!
 		cleanup_pid $askers
@@ -49,7 +79,7 @@ turn()
 	[ $status -eq 0 ] || fail "$name: pageload ended with status $status"
 	if [ -n "$askers" ]; then
 		wait $askers || fail "$name: an answer was wrong: $(cat "$TEST_DIR/askers.json")"
-		note "$name: $(cat "$TEST_DIR/askers.json")"
+		judge "$name" $(($(stats_cpu "$asked") - cpu)) $(($(date +%s%3N) - begin))
 	fi
 	jq -c '.phases.random | [.p50_us, .p99_us, .per_s]' "$TEST_DIR/load.json" \
 		>>"$TEST_DIR/$name"
