@@ -375,7 +375,7 @@ static int parse(int argc, char **argv, struct options *o, const char **ret_stat
 
 int main(int argc, char **argv)
 {
-	struct options o = {.max_pages = UINT64_MAX, .timeout_s = 120};
+	struct options o = {.max_pages = UINT64_MAX, .timeout_s = 30};
 	const char *stat_path = NULL;
 
 	if (parse(argc, argv, &o, &stat_path)) {

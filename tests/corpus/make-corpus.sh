@@ -210,7 +210,7 @@ done
 run()
 {
 	local name=$1 pages=$2 p=${program[$1]}
-	local take=("$capture" --out "$part" --label "$name" --pages "$pages" --timeout 30)
+	local take=("$capture" --out "$part" --label "$name" --pages "$pages" --timeout 120)
 	local mark=(--marker memory-is-built)
 	case $name in
 	sqlite3) "${take[@]}" "${mark[@]}" --stdin "$tmp/in.sql" -- "$p" ;;
