@@ -68,7 +68,9 @@ if [ -n "$store" ]; then
 	written=$(counter "$n" pages_written_back_total)
 	[ "$written" -gt 10000 ] || fail "only $written pages were written back"
 	[ "$(counter "$n" pages_read_stored_total)" -gt 5000 ] || fail "nothing was read from the store"
-	[ "$(counter "$n" segments_cleaned_total)" -gt 0 ] || fail "nothing was cleaned"
+	# Elsewhere it depends on how often the program gets to touch its pages.
+	[ "$1" != tight-store ] || [ "$(counter "$n" segments_cleaned_total)" -gt 0 ] ||
+		fail "nothing was cleaned"
 	[ $((written / $(counter "$n" store_write_requests_total))) -ge 64 ] ||
 		fail "fewer than 64 pages in a store write"
 else
