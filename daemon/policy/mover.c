@@ -22,8 +22,8 @@
 struct mover {
 	struct engine *e;
 	pthread_t thread;
-	sem_t ready;
-	int result; /* set by the thread before it posts ready */
+	sem_t ready; /* posted when it has started, and when it is about to end */
+	int result;  /* set by the thread before it posts ready */
 	_Atomic bool stop;
 };
 
@@ -130,6 +130,7 @@ static void *mover_main(void *arg)
 	}
 	jobs_stop(v);
 	evictor_free(v);
+	sem_post(&m->ready);
 	return NULL;
 }
 
@@ -173,9 +174,10 @@ void mover_stop(struct mover *m)
 		/* While it waits for the store it may say so, and nobody else writes that. */
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += 1;
-		r = pthread_clockjoin_np(m->thread, NULL, CLOCK_MONOTONIC, &until);
+		r = sem_clockwait(&m->ready, CLOCK_MONOTONIC, &until);
 		log_drain();
-	} while (r == ETIMEDOUT);
+	} while (r < 0);
+	pthread_join(m->thread, NULL);
 	sem_destroy(&m->ready);
 	free(m);
 }
