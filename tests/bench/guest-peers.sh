@@ -38,6 +38,9 @@ usage: guest-peers.sh [OPTION]...
   --seconds S       of each of the phases random and rw (5)
   --peers LIST      (plain,zswap,zram,zswapd-ublk,zswapd-fuse)
   --set SECTION.KEY=VALUE   for zswapd's configuration; may be repeated
+  --throttle SPEC   slows the drive down, e.g. iops=9000,bps=160000000: an emulated processor is
+                    several times slower than a real one, an emulated drive is not, and what
+                    trades work for transfers looks bad (not throttled)
   --limit SECONDS   for the whole run (150 for each measurement)
   --icount          time is what instructions take, see run.sh
   --output DIR      where logs, peers.json and table.md go ($TMPDIR or /var/tmp, a new directory)
@@ -48,7 +51,7 @@ TEXT
 build=${ZSWAPD_BUILD:-$here/../../build}
 memory=512 size=250M cgroup=40M budget=48M corpus=32 rounds=3 seconds=5
 peers=plain,zswap,zram,zswapd-ublk,zswapd-fuse
-settings=() limit='' output='' json='' options=()
+settings=() throttle='' limit='' output='' json='' options=()
 while [ $# -gt 0 ]; do
 	[ "$1" != --help ] || {
 		usage
@@ -74,6 +77,7 @@ while [ $# -gt 0 ]; do
 	--seconds) seconds=$2 ;;
 	--peers) peers=$2 ;;
 	--set) settings+=("$2") ;;
+	--throttle) throttle=$2 ;;
 	--limit) limit=$2 ;;
 	--output) output=$2 ;;
 	--json) json=$2 ;;
@@ -96,7 +100,7 @@ measurements=$(tr ',' '\n' <<<"$peers" | wc -l)
 [ -n "$output" ] || output=$(mktemp -d "${TMPDIR:-/var/tmp}/zswapd-guest-peers-XXXXXX")
 
 "$here/../guest/run.sh" --build "$build" --memory "$memory" --limit "$limit" --output "$output" \
-	--drive "$((size * 2))" --corpus "$corpus" --append cgroup.memory=nokmem \
+	--drive "$((size * 2))${throttle:+,$throttle}" --corpus "$corpus" --append cgroup.memory=nokmem \
 	${options[@]+"${options[@]}"} \
 	"$here/../guest/peers.sh" "$size" "$cgroup" "$budget" "$seconds" "$rounds" "$peers" \
 	${settings[@]+"${settings[@]}"} >&2
