@@ -99,7 +99,10 @@ static void assert_withdrawn(void)
 	assert_note("");
 }
 
-/* Any disk that there is; the tests only look. */
+/*
+ * Any disk that there is; the tests only look.  The last one: loop0 is what others attach and
+ * detach meanwhile, which gives it another number.
+ */
 static struct device_disk disk;
 
 static void find_disk(void)
@@ -110,8 +113,8 @@ static void find_disk(void)
 		char path[DEVICE_PATH_MAX];
 
 		snprintf(path, sizeof(path), "/dev/%.*s",
-			 (int)strcspn(g.gl_pathv[0] + strlen("/sys/block/"), "/"),
-			 g.gl_pathv[0] + strlen("/sys/block/"));
+			 (int)strcspn(g.gl_pathv[g.gl_pathc - 1] + strlen("/sys/block/"), "/"),
+			 g.gl_pathv[g.gl_pathc - 1] + strlen("/sys/block/"));
 		device_disk(path, &disk);
 		globfree(&g);
 	}
