@@ -77,6 +77,8 @@ static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
 
 static void give_job(void *ctx, struct stats_job ret[STATS_JOBS])
 {
+	bool another = atomic_load(&another_is_shown);
+
 	pthread_mutex_lock(&lock);
 	if (job.state == NLPROTO_JOB_STATE_RUNNING && !job_stands_still) {
 		job.done += job.total / LOOKS;
@@ -87,8 +89,8 @@ static void give_job(void *ctx, struct stats_job ret[STATS_JOBS])
 			job.error = job_end == NLPROTO_JOB_STATE_FAILED ? EIO : 0;
 		}
 	}
-	ret[another_is_shown] = job;
-	if (another_is_shown)
+	ret[another ? 1 : 0] = job;
+	if (another)
 		ret[0] = (struct stats_job){
 			.id = 1000, .kind = NLPROTO_JOB_SHRINK, .state = NLPROTO_JOB_STATE_RUNNING};
 	pthread_mutex_unlock(&lock);
@@ -286,7 +288,9 @@ static void options_are_read_by_everybody(void **state)
 	assert_has(program_out, "memory.limit = 0\n  in force   7340032\n");
 	assert_int_equal(program_run(true, "get --json memory.limit"), 0);
 	assert_has(program_out, "{\"value\": \"0\", \"in_force\": \"7340032\", \"default\"");
+	pthread_mutex_lock(&lock);
 	options[0].in_force[0] = '\0';
+	pthread_mutex_unlock(&lock);
 	assert_int_equal(program_run(true, "get no.such"), 5);
 	assert_string_equal(program_out, "");
 	assert_has(program_err, "no.such");
