@@ -19,6 +19,12 @@ former=$(cat $boost)
 
 zswapd_start swap device.size=$((ram * 5))M memory.limit=$((ram / 8))M store.path=/dev/drive0
 grep -q "^$(realpath "$DEVICE") " /proc/swaps || fail "$DEVICE is not swap"
+# With a few MiB of reclaimable pages left, multi-generation LRU calls the OOM killer while swap is
+# nearly empty and nothing is under way to it; that is between the kernel and the machine's size.
+if [ "$ram" -le 128 ] && [ -e /sys/kernel/mm/lru_gen/enabled ]; then
+	echo 0 >/sys/kernel/mm/lru_gen/enabled
+fi
+
 watch_begin zswapd
 [ "$(cat $boost)" -eq 0 ] || fail "$boost is not 0 while zswapd serves"
 
