@@ -64,6 +64,23 @@ int textfile_read_line(const char *path, char *ret_line, size_t size)
 	return 0;
 }
 
+int textfile_read_u64(const char *path, uint64_t *ret)
+{
+	char line[32], *end;
+	uint64_t v;
+	int r;
+
+	r = textfile_read_line(path, line, sizeof(line));
+	if (r < 0)
+		return r;
+	errno = 0;
+	v = strtoull(line, &end, 10);
+	if (errno || end == line || *end || line[0] == '-')
+		return -EBADMSG;
+	*ret = v;
+	return 0;
+}
+
 int textfile_write(const char *path, const char *text)
 {
 	cleanup_fd int fd = -1;

@@ -25,6 +25,9 @@ int textfile_read_line(const char *path, char *ret_line, size_t size);
  */
 int textfile_size(const char *text, const char *name, uint64_t *ret_bytes);
 
+/* The first line of @path as a decimal number; -EBADMSG if it is none. */
+int textfile_read_u64(const char *path, uint64_t *ret);
+
 /* Writes @text in one write(2), as sysfs wants it; never creates a file. */
 int textfile_write(const char *path, const char *text);
 

@@ -12,7 +12,6 @@
 #include <linux/loop.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -33,20 +32,10 @@ static void sysfs_path(char path[LOOPDEV_SYSFS_MAX], int number, const char *att
 
 static int read_attribute(int number, const char *attribute, uint64_t *ret)
 {
-	char path[LOOPDEV_SYSFS_MAX], line[64], *end;
-	uint64_t v;
-	int r;
+	char path[LOOPDEV_SYSFS_MAX];
 
 	sysfs_path(path, number, attribute);
-	r = textfile_read_line(path, line, sizeof(line));
-	if (r < 0)
-		return r;
-	errno = 0;
-	v = strtoull(line, &end, 10);
-	if (errno || end == line || *end)
-		return -EBADMSG;
-	*ret = v;
-	return 0;
+	return textfile_read_u64(path, ret);
 }
 
 static int verify(int number)

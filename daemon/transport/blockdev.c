@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
@@ -20,16 +19,16 @@ static int limit_requests(const char *name)
 {
 	char path[96], text[24];
 	struct sysinfo info;
-	uint64_t wanted;
+	uint64_t present, wanted;
 	int r;
 
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests", name);
-	r = textfile_read_line(path, text, sizeof(text));
+	r = textfile_read_u64(path, &present);
 	if (r < 0 || sysinfo(&info) < 0)
 		return r < 0 ? r : -errno;
 	wanted = (uint64_t)info.totalram * info.mem_unit / MEMORY_SHARE / REQUEST_BYTES;
 	wanted = max_u64(wanted, REQUESTS_MIN);
-	if (wanted >= strtoull(text, NULL, 10))
+	if (wanted >= present)
 		return 0;
 	snprintf(text, sizeof(text), "%" PRIu64, wanted);
 	return textfile_write(path, text);

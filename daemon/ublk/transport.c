@@ -244,12 +244,12 @@ static int start_threads(struct ublk_transport *t)
 static void keep_a_tag(struct ublk_transport *t)
 {
 	char path[96], text[16];
+	uint64_t present;
 	int r;
 
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests",
 		 t->device + strlen("/dev/"));
-	if (textfile_read_line(path, text, sizeof(text)) == 0 &&
-	    strtoul(text, NULL, 10) < UBLK_DEPTH)
+	if (textfile_read_u64(path, &present) == 0 && present < UBLK_DEPTH)
 		return;
 	snprintf(text, sizeof(text), "%u", UBLK_DEPTH - 1);
 	r = textfile_write(path, text);

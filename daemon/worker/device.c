@@ -42,13 +42,13 @@ void device_note(struct device_lock *l, const struct device_disk *d)
 
 void device_disk(const char *path, struct device_disk *ret)
 {
-	char name[96], line[32];
+	char name[96];
 
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
 	snprintf(name, sizeof(name), "/sys/block/%s/diskseq",
 		 strrchr(ret->path, '/') ? strrchr(ret->path, '/') + 1 : ret->path);
-	ret->diskseq =
-		textfile_read_line(name, line, sizeof(line)) == 0 ? strtoull(line, NULL, 10) : 0;
+	ret->diskseq = 0;
+	textfile_read_u64(name, &ret->diskseq);
 }
 
 bool device_there(const struct device_disk *d)

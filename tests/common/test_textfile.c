@@ -77,6 +77,23 @@ static void lines(void **state)
 	assert_string_equal(line, "");
 }
 
+static void numbers(void **state)
+{
+	static const char *const wrong[] = {"", "\n", "x", "-1", "12 kB", "99999999999999999999"};
+	uint64_t v = 7;
+
+	assert_int_equal(textfile_write(path, "18446744073709551615\n2\n"), 0);
+	assert_int_equal(textfile_read_u64(path, &v), 0);
+	assert_true(v == UINT64_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_int_equal(truncate(path, 0), 0);
+		assert_int_equal(textfile_write(path, wrong[i]), 0);
+		assert_int_equal(textfile_read_u64(path, &v), -EBADMSG);
+	}
+	assert_int_equal(textfile_read_u64("/no/such/file", &v), -ENOENT);
+	assert_true(v == UINT64_MAX);
+}
+
 static void proc_comes_in_pieces(void **state)
 {
 	cleanup_free char *text = NULL;
@@ -109,6 +126,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_around_the_buffer, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_large_and_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers, setup, teardown),
 		cmocka_unit_test(proc_comes_in_pieces),
 		cmocka_unit_test(sizes_in_lines),
 	};
