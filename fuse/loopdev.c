@@ -138,7 +138,7 @@ int loopdev_attach(int backing_fd, const char *name_for_info, char ret_path[LOOP
 		return r;
 	}
 	snprintf(path, sizeof(path), "/dev/loop%d", number);
-	blockdev_tune(path + strlen("/dev/"));
+	blockdev_tune(path + strlen("/dev/"), UINT_MAX);
 	r = verify(number);
 	if (r < 0) {
 		loopdev_detach(path);

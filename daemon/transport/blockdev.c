@@ -15,7 +15,8 @@
 #define MEMORY_SHARE  64
 #define REQUESTS_MIN  8
 
-static int limit_requests(const char *name)
+/* After the scheduler, a change of which sets the number anew. */
+static int limit_requests(const char *name, unsigned max)
 {
 	char path[96], text[24];
 	struct sysinfo info;
@@ -27,14 +28,14 @@ static int limit_requests(const char *name)
 	if (r < 0 || sysinfo(&info) < 0)
 		return r < 0 ? r : -errno;
 	wanted = (uint64_t)info.totalram * info.mem_unit / MEMORY_SHARE / REQUEST_BYTES;
-	wanted = max_u64(wanted, REQUESTS_MIN);
+	wanted = min_u64(max_u64(wanted, REQUESTS_MIN), max);
 	if (wanted >= present)
 		return 0;
 	snprintf(text, sizeof(text), "%" PRIu64, wanted);
 	return textfile_write(path, text);
 }
 
-void blockdev_tune(const char *name)
+void blockdev_tune(const char *name, unsigned requests_max)
 {
 	static const struct {
 		const char *attribute, *value;
@@ -54,8 +55,9 @@ void blockdev_tune(const char *name)
 		if (r < 0 && r != -ENOENT)
 			log_warn("cannot set %s to %s: %s", path, settings[i].value, strerror(-r));
 	}
-	r = limit_requests(name);
+	r = limit_requests(name, requests_max);
 	if (r < 0)
-		log_warn("cannot limit the requests of %s to a share of memory: %s", name,
-			 strerror(-r));
+		log_warn("cannot limit the requests of %s: %s; short of memory, or after a crash, "
+			 "swap may stand still",
+			 name, strerror(-r));
 }

@@ -20,8 +20,9 @@
  *		is, reclaim finds nothing, and the OOM killer acts; if not, reclaim waits for a free
  *		request instead
  *
- * What can't be set is warned about, and the device works all the same.
+ * and never more than @requests_max at a time in a queue, whatever the memory (UINT_MAX: as many as
+ * there are).  What can't be set is warned about, and the device works all the same.
  */
-void blockdev_tune(const char *name);
+void blockdev_tune(const char *name, unsigned requests_max);
 
 #endif

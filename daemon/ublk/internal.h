@@ -29,6 +29,12 @@
 #define UBLK_DEPTH    32u
 #define UBLK_IO_MAX   (128u << 10)
 #define UBLK_IO_PAGES (UBLK_IO_MAX / SLOT_BYTES)
+/*
+ * A tag of each queue stays unused.  The kernel is told of a server's death by a command that still
+ * waits for a request; when there is none, up to 6.15, it finds out half a minute later, when
+ * requests time out, and everybody waits as long.
+ */
+#define UBLK_REQUESTS_MAX (UBLK_DEPTH - 1)
 /* A discard is carried out at one go: so much takes a millisecond or two. */
 #define UBLK_DISCARD_MAX (64u << 20)
 

@@ -14,7 +14,6 @@
  * (START_USER_RECOVERY, threads, END_USER_RECOVERY).
  */
 #include "common/log.h"
-#include "common/textfile.h"
 #include "daemon/transport/blockdev.h"
 #include "daemon/ublk/internal.h"
 #include "daemon/ublk/transport_ublk.h"
@@ -235,29 +234,6 @@ static int start_threads(struct ublk_transport *t)
 	return 0;
 }
 
-/*
- * Leaves a tag of each queue unused.  The kernel is told of a server's death by a command that
- * still waits for a request; when there is none, up to 6.15, it finds out half a minute later, when
- * requests time out, and everybody waits as long.  After blockdev_tune(): a change of the scheduler
- * sets the number anew, and on a small machine it is lower already.
- */
-static void keep_a_tag(struct ublk_transport *t)
-{
-	char path[96], text[16];
-	uint64_t present;
-	int r;
-
-	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests",
-		 t->device + strlen("/dev/"));
-	if (textfile_read_u64(path, &present) == 0 && present < UBLK_DEPTH)
-		return;
-	snprintf(text, sizeof(text), "%u", UBLK_DEPTH - 1);
-	r = textfile_write(path, text);
-	if (r < 0)
-		log_warn("cannot set %s to %s: %s; after a crash, swap may stand still for 30 s",
-			 path, text, strerror(-r));
-}
-
 /* The device is open: the threads fetch.  release: after t->fd was stored. */
 static void go(struct ublk_transport *t)
 {
@@ -286,8 +262,7 @@ static int make(struct ublk_transport *t)
 	r = ublk_start(t->control, t->info.dev_id);
 	if (r < 0)
 		return r;
-	blockdev_tune(t->device + strlen("/dev/"));
-	keep_a_tag(t);
+	blockdev_tune(t->device + strlen("/dev/"), UBLK_REQUESTS_MAX);
 	return 0;
 }
 
