@@ -272,10 +272,16 @@ part_open()
 	exec 7<&-
 	umount /mnt
 	wait_for "[ ! -e /dev/ublkc$number ]" 10 || fail "the number is not free: $(devices | xargs)"
-	begin ublk next
-	ready next ublk
-	[ "$(realpath /dev/zswap/next)" = "$device" ] || fail "the number is not free: $(realpath /dev/zswap/next)"
-	zswapd_stop next
+	# The kernel gives the number back with its last reference, a moment later.
+	for ((tries = 0; tries < 10; tries++)); do
+		begin ublk next
+		ready next ublk
+		got=$(realpath /dev/zswap/next)
+		zswapd_stop next
+		[ "$got" != "$device" ] || break
+		sleep 1
+	done
+	[ "$got" = "$device" ] || fail "the number is not free: $got"
 	ok "a device that is open"
 }
 
