@@ -37,9 +37,6 @@ struct transport_options {
 	 * instead of a new one made.  Or NULL.
 	 */
 	const char *takeover;
-	/* The device that the name stood for when its last daemon died, and that is still there. Or
-	 * NULL. */
-	const char *former;
 };
 
 struct transport_ops {

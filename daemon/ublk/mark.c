@@ -3,9 +3,9 @@
  * What tells the device of a name from all others, however early its daemon died.
  *
  * Before a device is made, a random number is written to DIR/NAME.ublk, and the device carries it
- * where the driver keeps 64 bits for its server.  So a device that was made, but neither used nor
- * noted down, is found again by whoever comes next under that name, and no other is ever taken for
- * it.  The file goes with the device.
+ * where the driver keeps 64 bits for its server.  So a device is found again by whoever comes next
+ * under that name, even if it was never used, and no other is ever taken for it.  The file goes
+ * with the device.
  */
 #include "common/log.h"
 #include "common/textfile.h"
@@ -41,9 +41,8 @@ uint64_t ublk_mark_new(const struct transport_options *o)
 	n = snprintf(text, sizeof(text), "%016" PRIx64 "\n", mark);
 	if (fd >= 0 && write(fd, text, (size_t)n) == n)
 		return mark;
-	log_warn("ublk: cannot write %s: %s; if this daemon dies before it is ready, its device is "
-		 "left behind",
-		 path, strerror(errno));
+	log_warn("ublk: cannot write %s: %s; if this daemon dies, its device is left behind", path,
+		 strerror(errno));
 	return 0;
 }
 

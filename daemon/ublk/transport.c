@@ -104,31 +104,10 @@ static bool forsaken(struct ublk_control *c, uint32_t id)
 /*
  * A device whose server was killed waits for ever, and all that was swapped to it.  Nobody can
  * bring its pages back once a daemon starts under its name without them, so those who wait get an
- * error instead.  By a control of its own: a removal can get stuck, and must not keep the new
- * device from being made.
+ * error instead.  We hold the name, so its server is dead, whatever its state.  By a control of its
+ * own: a removal can get stuck, and must not keep the new device from being made.
  */
-static void remove_former(const char *former)
-{
-	struct ublk_control *c;
-	uint32_t id;
-
-	if (!former || !ublk_device_number(former, &id) || ublk_control_open(&c) < 0)
-		return;
-	if (forsaken(c, id)) {
-		log_warn("ublk: %s was left behind by a daemon that died; it is removed, and what "
-			 "was swapped to it is lost",
-			 former);
-		ublk_stop(c, id);
-		ublk_delete(c, id);
-	}
-	ublk_control_close(c);
-}
-
-/*
- * One whose daemon died before it was ready, or could not remove it.  We hold the name, so its
- * server is dead, whatever its state.
- */
-static void remove_marked(const struct transport_options *o)
+static void remove_former(const struct transport_options *o)
 {
 	struct ublk_dev_info info;
 	struct ublk_control *c;
@@ -136,9 +115,10 @@ static void remove_marked(const struct transport_options *o)
 	if (ublk_control_open(&c) < 0)
 		return;
 	if (ublk_mark_find(c, o, &info)) {
-		log_notice("ublk: device %" PRIu32 " was left behind by a daemon that died; it is "
-			   "removed",
-			   info.dev_id);
+		log_warn("ublk: " DEVICE_PREFIX "%" PRIu32
+			 " was left behind by a daemon that died; "
+			 "it is removed, and what was swapped to it is lost",
+			 info.dev_id);
 		if (info.state != UBLK_DEV_DEAD && forsaken(c, info.dev_id))
 			ublk_stop(c, info.dev_id);
 		ublk_delete(c, info.dev_id);
@@ -246,8 +226,7 @@ static int make(struct ublk_transport *t)
 {
 	int r;
 
-	remove_former(t->o.former);
-	remove_marked(&t->o);
+	remove_former(&t->o);
 	r = add(t);
 	if (r == 0)
 		r = set_params(t);

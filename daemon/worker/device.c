@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,29 +15,6 @@
 
 #define PROBE_BYTES 4096u
 #define PROBE_NS    30000000000ull
-
-/* The lock's file holds "PID\n" and, while there is a disk, "PATH DISKSEQ\n". */
-static void read_former(struct device_lock *l)
-{
-	char text[128];
-	ssize_t n = pread(l->fd, text, sizeof(text) - 1, 0);
-
-	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%*d\n%31s %" SCNu64, l->former.path, &l->former.diskseq) != 2)
-		l->former = (struct device_disk){0};
-}
-
-void device_note(struct device_lock *l, const struct device_disk *d)
-{
-	char text[128];
-	int n = d ? snprintf(text, sizeof(text), "%d\n%s %" PRIu64 "\n", getpid(), d->path,
-			     d->diskseq)
-		  : snprintf(text, sizeof(text), "%d\n", getpid());
-
-	if (ftruncate(l->fd, 0) < 0 || pwrite(l->fd, text, (size_t)n, 0) != n)
-		log_warn("cannot write to the lock's file in " DEVICE_RUN_DIR ": %s",
-			 strerror(errno));
-}
 
 void device_disk(const char *path, struct device_disk *ret)
 {
@@ -87,10 +63,11 @@ int device_lock(struct device_lock *ret, const char *name)
 			name, pid);
 		return -EBUSY;
 	}
+	n = snprintf(pid, sizeof(pid), "%d\n", getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+		log_warn("cannot write to %s: %s", path, strerror(errno));
 	ret->fd = fd;
 	fd = -1;
-	read_former(ret);
-	device_note(ret, ret->former.path[0] ? &ret->former : NULL);
 	return 0;
 }
 

@@ -26,7 +26,6 @@ struct device_disk {
 
 struct device_lock {
 	int fd;
-	struct device_disk former; /* that the name stood for when its last owner died */
 };
 
 #define DEVICE_LOCK_NULL ((struct device_lock){.fd = -1})
@@ -37,9 +36,6 @@ struct device_lock {
  */
 int device_lock(struct device_lock *ret, const char *name);
 void device_unlock(struct device_lock *l);
-
-/* Writes down, beside the lock, which disk the name stands for; NULL: none any more. */
-void device_note(struct device_lock *l, const struct device_disk *d);
 
 /* The disk at @path; diskseq is 0 if it can't be told. */
 void device_disk(const char *path, struct device_disk *ret);

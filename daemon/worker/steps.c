@@ -179,13 +179,10 @@ static int open_transport(struct worker *w)
 
 	if (inherits(w))
 		o.takeover = w->handover.owner.device;
-	else if (device_there(&w->lock.former))
-		o.former = w->lock.former.path;
 	r = carrier_open(&w->carrier, &w->transport, &o);
 	if (r < 0)
 		return r;
 	device_disk(w->carrier.ops->device(w->transport), &w->disk);
-	device_note(&w->lock, &w->disk);
 	return 0;
 }
 
@@ -193,8 +190,6 @@ static void close_transport(struct worker *w)
 {
 	w->transport->ops->close(w->transport);
 	w->transport = NULL;
-	/* Not before: who is killed in between leaves a device that must be found. */
-	device_note(&w->lock, NULL);
 	device_unlink(w->config->device_name);
 }
 
