@@ -10,6 +10,17 @@
 
 #include <cmocka.h>
 
+static const struct engine_options without_a_store = {
+	.device_bytes = MIB(4),
+	.memory_limit = MIB(32),
+	.memory_max = MIB(64),
+	.level = 1,
+	.nqueues = 1,
+	.store = {.fd = -1},
+	.state_fd = -1,
+	.front_fd = -1,
+};
+
 /* The table promises what live.c keeps, and no more. */
 static void as_the_table_says(void **state)
 {
@@ -32,16 +43,7 @@ static void nothing_else_is_applied(void **state)
 
 static void the_limit_moves(void **state)
 {
-	struct engine_options o = {
-		.device_bytes = MIB(4),
-		.memory_limit = MIB(32),
-		.memory_max = MIB(64),
-		.level = 1,
-		.nqueues = 1,
-		.store = {.fd = -1},
-		.state_fd = -1,
-		.front_fd = -1,
-	};
+	struct engine_options o = without_a_store;
 	char reason[CONFIG_REASON_MAX];
 	uint64_t v[COUNTER_COUNT];
 	struct engine *e;
@@ -73,15 +75,7 @@ static void values_are_taken(void **state)
 		{CONFIG_OPTION_store_poll, "off"},   {CONFIG_OPTION_read_overlap, "no"},
 		{CONFIG_OPTION_read_overlap, "yes"},
 	};
-	struct engine_options o = {
-		.device_bytes = MIB(4),
-		.memory_limit = max_u64(MIB(32), engine_memory_min(1)),
-		.level = 1,
-		.nqueues = 1,
-		.store = {.fd = -1},
-		.state_fd = -1,
-		.front_fd = -1,
-	};
+	struct engine_options o = without_a_store;
 	char reason[CONFIG_REASON_MAX];
 	struct engine *e;
 	struct config c;
@@ -98,15 +92,7 @@ static void values_are_taken(void **state)
 /* An engine without a store can't poll one. */
 static void a_refusal_says_why(void **state)
 {
-	struct engine_options o = {
-		.device_bytes = MIB(4),
-		.memory_limit = max_u64(MIB(32), engine_memory_min(1)),
-		.level = 1,
-		.nqueues = 1,
-		.store = {.fd = -1},
-		.state_fd = -1,
-		.front_fd = -1,
-	};
+	struct engine_options o = without_a_store;
 	char reason[CONFIG_REASON_MAX];
 	struct engine *e;
 	struct config c;
@@ -125,16 +111,7 @@ static void a_refusal_says_why(void **state)
 /* A limit that was set at run time outlives the daemon, and says whose it is. */
 static void a_takeover_keeps_the_limit(void **state)
 {
-	struct engine_options o = {
-		.device_bytes = MIB(4),
-		.memory_limit = MIB(32),
-		.memory_max = MIB(64),
-		.level = 1,
-		.nqueues = 1,
-		.store = {.fd = -1},
-		.state_fd = -1,
-		.front_fd = -1,
-	};
+	struct engine_options o = without_a_store;
 	char reason[CONFIG_REASON_MAX];
 	struct engine *e;
 	struct config c;
