@@ -142,7 +142,6 @@ static int open_engine(struct worker *w)
 	r = engine_new(&w->engine, &o);
 	if (r < 0)
 		return r;
-	w->taken_over = o.state_fd >= 0;
 	w->handover.state_fd = w->handover.front_fd = -1; /* the engine's now */
 	return 0;
 }
@@ -260,7 +259,7 @@ static int make_control(struct worker *w)
 
 	struct config config = *w->config;
 
-	if (w->taken_over) {
+	if (inherits(w)) {
 		live_kept(w->engine, &config);
 		log_kept(&config);
 	}
@@ -296,20 +295,18 @@ static void stop_endpoint(struct worker *w)
 
 static int start_swap(struct worker *w)
 {
-	const char *dev = w->carrier.ops->device(w->transport);
 	uint64_t total, used;
 	int r;
 
 	if (!w->config->swap_enable)
 		return 0;
-	/* Formatted only if it certainly is no swap: after a takeover it never went off. */
-	r = swap_usage(dev, &total, &used);
-	if (inherits(w) && r != -ENOENT)
+	/* After a takeover it never went off: formatted only if it certainly is no swap. */
+	if (inherits(w) && swap_usage(w->disk.path, &total, &used) != -ENOENT)
 		return 0;
-	r = swap_format(dev, w->config->device_name);
+	r = swap_format(w->disk.path, w->config->device_name);
 	if (r < 0)
 		return r;
-	return swap_on(dev, w->config->swap_priority,
+	return swap_on(w->disk.path, w->config->swap_priority,
 		       w->config->swap_discard == CONFIG_DISCARD_PAGES);
 }
 

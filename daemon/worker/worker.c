@@ -20,7 +20,7 @@
 /* 0: nothing is swapped to the device any more.  Else why not, logged; the device goes on. */
 static int stop_swap(struct worker *w)
 {
-	const char *dev = w->carrier.ops->device(w->transport);
+	const char *dev = w->disk.path;
 	uint64_t needed, available;
 	char need_text[SIZE_TEXT_MAX], have_text[SIZE_TEXT_MAX];
 	int r;
@@ -101,9 +101,8 @@ static int serve(struct worker *w)
 	while (true) {
 		poll(fds, ARRAY_SIZE(fds), TICK_MS);
 		log_drain();
-		if (fds[1].revents) {
+		if (fds[1].revents)
 			return device_failed(w);
-		}
 		if (fds[2].revents)
 			endpoint_work(w->endpoint);
 		if (fds[0].revents && asked_to_stop(w))
@@ -120,8 +119,8 @@ static void announce(struct worker *w)
 	if (w->store)
 		size_format(store, (uint64_t)w->store->nplaces * STORE_PLACE_SIZE);
 	log_info("ready: " DEVICE_LINK_DIR "/%s is %s by %s, %s; front tier %s, store %s%s%s",
-		 w->config->device_name, w->carrier.ops->device(w->transport), w->carrier.ops->name,
-		 device, memory, store, w->store ? " at " : "", w->store ? w->store->path : "");
+		 w->config->device_name, w->disk.path, w->carrier.ops->name, device, memory, store,
+		 w->store ? " at " : "", w->store ? w->store->path : "");
 	w->state = NLPROTO_STATE_RUNNING;
 	sd_notify(0, "READY=1\nSTATUS=Serving swap");
 }

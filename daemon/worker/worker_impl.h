@@ -29,7 +29,6 @@ struct worker {
 	struct store *store;
 	bool store_polls;
 	struct engine *engine;
-	bool taken_over; /* the engine, so that it has its limit from the former daemon */
 	struct mover *mover;
 	struct carrier carrier;
 	struct transport *transport;
