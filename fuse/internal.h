@@ -3,6 +3,8 @@
  * What the FUSE transport's files share.
  *
  *   transport.c  mount, loop device, threads: making and taking away
+ *   takeover.c   what outlives this process, and going on with what a former one left
+ *   note.c       the part of that which is no descriptor of the kernel's
  *   session.c    everything that is not a data request, by libfuse
  *   serve.c      a data thread's requests
  *   request.c    decoding and answering data requests
@@ -14,6 +16,7 @@
 #include "daemon/transport/data_thread.h"
 #include "daemon/transport/transport.h"
 #include "fuse/loopdev.h"
+#include "fuse/note.h"
 
 #include <linux/fuse.h>
 #include <stdatomic.h>
@@ -57,16 +60,24 @@ struct fuse_transport {
 	bool mounted;
 	char device[LOOPDEV_PATH_MAX];
 	int failed_fd; /* eventfd */
-	struct fuse_thread *threads;
-	unsigned nthreads;
+	int loop_fd;   /* keeps the loop device; -1: this one can't be taken over */
+	int note_fd;   /* likewise */
+	bool replaying;
+	bool replayed;
+	struct fuse_thread *threads; /* nqueues of them */
+	unsigned nthreads;	     /* that were started */
+	/* written by a data thread, once, before the file can be opened */
+	struct fuse_note note;
 	/* atomic */
 	_Atomic bool closing; /* the end of the connection is ours */
 	_Atomic bool stop;
+	_Atomic bool noted; /* the note has INIT */
 };
 
 struct fuse_thread {
 	struct data_thread base;
 	struct fuse_transport *t;
+	unsigned index;
 	/* the thread's own */
 	struct ring_op readable;
 	bool armed;
@@ -81,6 +92,11 @@ int session_open(struct fuse_transport *t);
 void session_close(struct fuse_transport *t);
 /* Hands a request that is not for the engine to libfuse, which answers it. */
 void session_handle(struct fuse_transport *t, void *msg, size_t len);
+/*
+ * Hands a former session's INIT, from the note, to this one; the kernel had its answer long ago and
+ * gets none.  Before there are threads.  Logged.
+ */
+int session_replay(struct fuse_transport *t);
 
 /* request.c */
 /* True if @io is now a request for the engine; else it was answered and may be used again. */
@@ -88,6 +104,27 @@ bool fuse_request_decode(struct fuse_io *io, size_t len);
 void fuse_request_answer(struct engine_request *r);
 
 /* serve.c */
-int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
+/* Makes what the thread serves with, present in memory.  -ENOMEM. */
+int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
+int fuse_thread_start(struct fuse_thread *th);
+/* Of a thread that was prepared and not started. */
+void fuse_thread_discard(struct fuse_thread *th);
+
+/* transport.c */
+int fuse_prepare_threads(struct fuse_transport *t);
+int fuse_start_threads(struct fuse_transport *t);
+
+/* takeover.c */
+/* For the device that was just made: what keep() will say.  A warning if it can't be kept. */
+void fuse_hold(struct fuse_transport *t);
+int fuse_keep(const struct transport *base, struct transport_kept *ret);
+int fuse_queues_of(const char *device, const struct transport_kept *kept);
+bool fuse_gone(const struct transport *base);
+/*
+ * Taking over in two parts.  The first does not touch the connection and asks nothing of the
+ * engine, so the former server may still be serving; the second begins to serve.
+ */
+int fuse_adopt(struct fuse_transport *t);
+int fuse_resume(struct fuse_transport *t);
 
 #endif

@@ -77,10 +77,30 @@ static void arm(struct data_thread *dt)
 
 static int begin(struct data_thread *dt)
 {
-	struct fuse_thread *th = container_of(dt, struct fuse_thread, base);
+	(void)dt; /* all was prepared */
+	return 0;
+}
+
+static void end(struct data_thread *dt)
+{
+	fuse_thread_discard(container_of(dt, struct fuse_thread, base));
+}
+
+void fuse_thread_discard(struct fuse_thread *th)
+{
+	if (th->buffers)
+		munmap(th->buffers, th->buffers_size);
+	th->buffers = NULL;
+}
+
+int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsigned index)
+{
 	/* A page in front of each payload, of which the header takes the last bytes. */
 	size_t stride = SLOT_BYTES + FUSE_IO_MAX;
 
+	memset(th, 0, sizeof(*th));
+	th->t = t;
+	th->index = index;
 	th->readable.done = became_readable;
 	th->buffers_size = FUSE_REQUESTS * stride;
 	th->buffers = mmap(NULL, th->buffers_size, PROT_READ | PROT_WRITE,
@@ -100,22 +120,15 @@ static int begin(struct data_thread *dt)
 	return 0;
 }
 
-static void end(struct data_thread *dt)
-{
-	struct fuse_thread *th = container_of(dt, struct fuse_thread, base);
-
-	if (th->buffers)
-		munmap(th->buffers, th->buffers_size);
-}
-
-int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index)
+int fuse_thread_start(struct fuse_thread *th)
 {
 	static const struct data_thread_ops ops = {
 		.begin = begin, .gather = gather, .arm = arm, .end = end};
+	struct fuse_transport *t = th->t;
 	const struct data_thread_options o = {
 		.ops = &ops,
 		.transport = "fuse",
-		.index = index,
+		.index = th->index,
 		/* The thread is on whatever CPU; to wake it costs more than a page. */
 		.spin = true,
 		.requests = FUSE_REQUESTS,
@@ -125,7 +138,5 @@ int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned
 		.stop = &t->stop,
 	};
 
-	memset(th, 0, sizeof(*th));
-	th->t = t;
 	return data_thread_start(&th->base, &o);
 }

@@ -114,10 +114,23 @@ static const struct fuse_lowlevel_ops ops = {
 	.statfs = op_statfs,
 };
 
+/* What the kernel would have been told: taken note of, and that is all. */
+static ssize_t swallow(struct fuse_transport *t, const struct iovec *iov, int count)
+{
+	const struct fuse_out_header *out = iov[0].iov_base;
+	ssize_t len = 0;
+
+	for (int i = 0; i < count; i++)
+		len += (ssize_t)iov[i].iov_len;
+	t->replayed = out->error == 0;
+	return len;
+}
+
 static ssize_t session_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
-	(void)userdata;
-	return writev(fd, iov, count);
+	struct fuse_transport *t = userdata;
+
+	return t->replaying ? swallow(t, iov, count) : writev(fd, iov, count);
 }
 
 static ssize_t session_read(int fd, void *buf, size_t len, void *userdata)
@@ -158,9 +171,38 @@ void session_close(struct fuse_transport *t)
 	t->fd = -1;
 }
 
+static void note_init(struct fuse_transport *t, const void *msg, size_t len)
+{
+	if (len > sizeof(t->note.init) || atomic_load(&t->noted))
+		return;
+	memcpy(t->note.init, msg, len);
+	t->note.init_len = (uint32_t)len;
+	/* release: after the message, for whoever finds it noted. */
+	atomic_store_explicit(&t->noted, true, memory_order_release);
+}
+
 void session_handle(struct fuse_transport *t, void *msg, size_t len)
 {
+	const struct fuse_in_header *h = msg;
 	struct fuse_buf buf = {.mem = msg, .size = len};
 
+	if (h->opcode == FUSE_INIT)
+		note_init(t, msg, len);
 	fuse_session_process_buf(t->session, &buf);
+}
+
+int session_replay(struct fuse_transport *t)
+{
+	struct fuse_note copy = t->note;
+	struct fuse_buf buf = {.mem = copy.init, .size = copy.init_len};
+
+	t->replaying = true;
+	fuse_session_process_buf(t->session, &buf);
+	t->replaying = false;
+	if (t->replayed)
+		return 0;
+	log_err("fuse: libfuse does not go on with %s as its kernel began it; start the version that "
+		"made it",
+		t->device);
+	return -EPROTO;
 }

@@ -4,7 +4,8 @@
  *
  * There is no mount helper: the descriptor is opened here and given to mount(2).  Once the loop
  * device holds the file the mount is detached, so that nobody can open the file past the loop
- * device, and no mount is left behind whatever happens to the daemon.
+ * device, and no mount is left behind whatever happens to the daemon.  How the device goes on after
+ * its server's death is takeover.c's.
  */
 #include "common/log.h"
 #include "fuse/internal.h"
@@ -85,13 +86,24 @@ static int open_session(struct fuse_transport *t)
 	return r;
 }
 
-static int start_threads(struct fuse_transport *t)
+int fuse_prepare_threads(struct fuse_transport *t)
 {
 	t->threads = calloc(t->o.nqueues, sizeof(*t->threads));
 	if (!t->threads)
 		return -ENOMEM;
+	for (unsigned i = 0; i < t->o.nqueues; i++) {
+		int r = fuse_thread_prepare(&t->threads[i], t, i);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int fuse_start_threads(struct fuse_transport *t)
+{
 	for (; t->nthreads < t->o.nqueues; t->nthreads++) {
-		int r = fuse_thread_start(&t->threads[t->nthreads], t, t->nthreads);
+		int r = fuse_thread_start(&t->threads[t->nthreads]);
 
 		if (r < 0)
 			return r;
@@ -116,7 +128,10 @@ static int attach(struct fuse_transport *t)
 	return loopdev_attach(file, info, t->device);
 }
 
-/* Also for a transport that was opened half way. */
+/*
+ * Also for a transport that was opened half way.  A device that could not be taken over stays, as
+ * long as others keep its descriptors.
+ */
 static void tear_down(struct fuse_transport *t)
 {
 	/* First, since the unmount can end the connection, which is no failure now. */
@@ -127,10 +142,41 @@ static void tear_down(struct fuse_transport *t)
 		data_thread_wake(&t->threads[i].base);
 	for (unsigned i = 0; i < t->nthreads; i++)
 		data_thread_join(&t->threads[i].base);
+	for (unsigned i = t->nthreads; t->threads && i < t->o.nqueues; i++)
+		fuse_thread_discard(&t->threads[i]);
 	session_close(t);
+	close_fd(t->fd);
+	close_fd(t->loop_fd);
+	close_fd(t->note_fd);
 	close_fd(t->failed_fd);
 	free(t->threads);
 	free(t);
+}
+
+static int make(struct fuse_transport *t)
+{
+	int r = open_session(t);
+
+	if (r == 0)
+		r = mount_fuse(t);
+	if (r == 0)
+		r = fuse_prepare_threads(t);
+	if (r == 0)
+		r = fuse_start_threads(t);
+	if (r == 0)
+		r = attach(t);
+	if (r < 0)
+		return r;
+	fuse_hold(t);
+	unmount_fuse(t);
+	return 0;
+}
+
+static int take_over(struct fuse_transport *t)
+{
+	int r = fuse_adopt(t);
+
+	return r < 0 ? r : fuse_resume(t);
 }
 
 static int fuse_open(struct transport **ret, const struct transport_options *o)
@@ -142,20 +188,15 @@ static int fuse_open(struct transport **ret, const struct transport_options *o)
 		return -ENOMEM;
 	t->base.ops = &transport_fuse;
 	t->o = *o;
-	t->fd = -1;
+	t->fd = t->loop_fd = t->note_fd = -1;
 	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = t->failed_fd < 0 ? -errno : open_session(t);
+	r = t->failed_fd < 0 ? -errno : 0;
 	if (r == 0)
-		r = mount_fuse(t);
-	if (r == 0)
-		r = start_threads(t);
-	if (r == 0)
-		r = attach(t);
+		r = o->takeover ? take_over(t) : make(t);
 	if (r < 0) {
 		tear_down(t);
 		return r;
 	}
-	unmount_fuse(t);
 	*ret = &t->base;
 	return 0;
 }
@@ -172,6 +213,7 @@ static int fuse_close(struct transport *base)
 
 	/* The loop device holds the last reference to the file system, and takes it along. */
 	atomic_store(&t->closing, true);
+	t->loop_fd = close_fd(t->loop_fd);
 	r = loopdev_detach(t->device);
 	if (r < 0)
 		log_warn("fuse: %s is still open somewhere; it is taken away all the same",
@@ -197,6 +239,9 @@ const struct transport_ops transport_fuse = {
 	.modules = modules,
 	.unusable = unusable,
 	.default_queues = default_queues,
+	.queues_of = fuse_queues_of,
+	.keep = fuse_keep,
+	.gone = fuse_gone,
 	.open = fuse_open,
 	.close = fuse_close,
 	.device = fuse_device,

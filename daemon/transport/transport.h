@@ -17,8 +17,22 @@
 #include <stdint.h>
 
 #define TRANSPORT_DEVICE_MAX 32u /* bytes of a device's path, with its NUL */
+#define TRANSPORT_KEPT_MAX   4u
+#define TRANSPORT_KEPT_NAME  24u /* bytes of a kept descriptor's name, with its NUL */
 
 struct transport_ops;
+
+/*
+ * Descriptors that keep a device alive while nobody serves it, or that a successor can't do
+ * without, beside the engine's.  Each has a name of its own, "zswapd-fuse" for example.
+ */
+struct transport_kept {
+	unsigned n;
+	struct {
+		char name[TRANSPORT_KEPT_NAME];
+		int fd;
+	} fds[TRANSPORT_KEPT_MAX];
+};
 
 /* A transport's own structure begins with this. */
 struct transport {
@@ -37,6 +51,11 @@ struct transport_options {
 	 * instead of a new one made.  Or NULL.
 	 */
 	const char *takeover;
+	/*
+	 * With takeover: what the dead server's keep() had said.  open() takes from it what it
+	 * needs, also when it fails, and leaves -1.
+	 */
+	struct transport_kept *kept;
 };
 
 struct transport_ops {
@@ -48,9 +67,16 @@ struct transport_ops {
 	unsigned (*default_queues)(void);
 	/*
 	 * Of a transport whose devices outlive their server, so that a successor can take them
-	 * over; else NULL.  The queues that @device has; a negative errno.
+	 * over; else NULL.  The queues that @device has, 0 if that is for its server to choose.
+	 * -ENODEV: it is no device of this transport.  -ESTALE, logged: one that nobody can bring
+	 * back.
 	 */
-	int (*queues_of)(const char *device);
+	int (*queues_of)(const char *device, const struct transport_kept *kept);
+	/*
+	 * With queues_of: the descriptors that are to be kept for a successor, valid until close().
+	 * NULL: there are none.  -EOPNOTSUPP, logged: this device can't be taken over after all.
+	 */
+	int (*keep)(const struct transport *t, struct transport_kept *ret);
 	/* With queues_of: the kernel has taken the device away, so that nothing is left to serve.
 	 */
 	bool (*gone)(const struct transport *t);

@@ -412,13 +412,14 @@ static int ublk_failed_fd(const struct transport *t)
 static const char *const modules[] = {"ublk_drv", NULL};
 
 /* Queues of a device that is to be taken over. */
-static int queues_of(const char *device)
+static int queues_of(const char *device, const struct transport_kept *kept)
 {
 	struct ublk_control *c;
 	struct ublk_dev_info info;
 	uint32_t id;
 	int r;
 
+	(void)kept; /* the driver keeps the device by itself */
 	if (!ublk_device_number(device, &id))
 		return -ENODEV;
 	r = ublk_control_open(&c);

@@ -90,22 +90,7 @@ static unsigned queues(const struct carrier *c, const struct transport_ops *ops)
 	return n;
 }
 
-/* A device that is there has the queues that it was made with. */
-static int choose_queues_of(struct carrier *c, const char *device)
-{
-	int n = c->ops->queues_of ? c->ops->queues_of(device) : -EOPNOTSUPP;
-
-	if (n < 0) {
-		log_err("%s can't be taken over by the transport %s: %s; start with the former "
-			"configuration, or swap off first",
-			device, c->ops->name, strerror(-n));
-		return n;
-	}
-	c->nqueues = (unsigned)n;
-	return 0;
-}
-
-int carrier_choose(struct carrier *c, const struct config *config, const char *takeover)
+int carrier_choose(struct carrier *c, const struct config *config)
 {
 	c->config = config;
 	c->ops = next(c, NULL);
@@ -114,7 +99,33 @@ int carrier_choose(struct carrier *c, const struct config *config, const char *t
 		return -EOPNOTSUPP;
 	}
 	c->nqueues = queues(c, c->ops);
-	return takeover ? choose_queues_of(c, takeover) : 0;
+	return 0;
+}
+
+/* Its modules are loaded, since the device is there; which of them it is decides. */
+int carrier_choose_for(struct carrier *c, const struct config *config, const char *device,
+		       const struct transport_kept *kept)
+{
+	int n = -ENODEV;
+
+	c->config = config;
+	for (size_t i = 0; i < ARRAY_SIZE(transports) && n == -ENODEV; i++) {
+		if (!wanted(transports[i], config->device_transport) || !transports[i]->queues_of)
+			continue;
+		c->ops = transports[i];
+		n = c->ops->queues_of(device, kept);
+	}
+	if (n == -ESTALE)
+		return n;
+	if (n < 0) {
+		log_err("%s can't be taken over by the transport %s: %s; start with the former "
+			"configuration, or swap off first",
+			device, c->ops->name, strerror(-n));
+		return n;
+	}
+	/* A device that has queues has those that it was made with. */
+	c->nqueues = n > 0 ? (unsigned)n : queues(c, c->ops);
+	return 0;
 }
 
 int carrier_open(struct carrier *c, struct transport **ret, struct transport_options *o)

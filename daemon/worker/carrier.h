@@ -17,11 +17,15 @@ struct carrier {
 	unsigned nqueues; /* for the engine: at least as many as the transport will have */
 };
 
+/* Chooses, after loading the kernel modules that are needed.  -EOPNOTSUPP. */
+int carrier_choose(struct carrier *c, const struct config *config);
+
 /*
- * Chooses, after loading the kernel modules that are needed.  @takeover: of a device that is to be
- * taken over, or NULL.  -EOPNOTSUPP.
+ * Chooses the transport of @device, which is to be taken over with @kept.  -ENODEV: none that is
+ * configured can.  -ESTALE: nobody can any more.  Other errors: another try may.
  */
-int carrier_choose(struct carrier *c, const struct config *config, const char *takeover);
+int carrier_choose_for(struct carrier *c, const struct config *config, const char *device,
+		       const struct transport_kept *kept);
 
 /*
  * Makes the device; if that fails and the choice was ours, with the next transport that can be

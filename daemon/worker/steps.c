@@ -67,8 +67,17 @@ static bool inherits(const struct worker *w)
 
 static int choose_transport(struct worker *w)
 {
-	return carrier_choose(&w->carrier, w->config,
-			      inherits(w) ? w->handover.owner.device : NULL);
+	int r;
+
+	if (!inherits(w))
+		return carrier_choose(&w->carrier, w->config);
+	r = carrier_choose_for(&w->carrier, w->config, w->handover.owner.device, &w->handover.kept);
+	if (r != -ESTALE)
+		return r;
+	log_warn("the pages of %s are lost, since nobody can serve it again; a new device is made",
+		 w->handover.owner.device);
+	handover_give_up(&w->handover);
+	return carrier_choose(&w->carrier, w->config);
 }
 
 static int prepare_system(struct worker *w)
@@ -176,8 +185,10 @@ static int open_transport(struct worker *w)
 	};
 	int r;
 
-	if (inherits(w))
+	if (inherits(w)) {
 		o.takeover = w->handover.owner.device;
+		o.kept = &w->handover.kept;
+	}
 	r = carrier_open(&w->carrier, &w->transport, &o);
 	if (r < 0)
 		return r;
@@ -195,17 +206,20 @@ static void close_transport(struct worker *w)
 /* From here on the pages outlive this process, if the device does. */
 static int leave_pages(struct worker *w)
 {
-	if (!w->carrier.ops->queues_of)
+	const struct transport_ops *ops = w->carrier.ops;
+
+	if (!ops->queues_of || (ops->keep && ops->keep(w->transport, &w->kept) < 0))
 		return 0;
 	engine_set_device(w->engine, w->disk.path, w->disk.diskseq);
-	handover_deposit(w->engine);
+	handover_deposit(w->engine, &w->kept);
+	w->left = true;
 	return 0;
 }
 
 static void withdraw_pages(struct worker *w)
 {
-	if (w->carrier.ops->queues_of)
-		handover_withdraw();
+	if (w->left)
+		handover_withdraw(&w->kept);
 }
 
 /* What is wrong with a device that was taken over is no reason to let all of its pages go. */

@@ -33,6 +33,8 @@ struct worker {
 	struct carrier carrier;
 	struct transport *transport;
 	struct device_disk disk;
+	struct transport_kept kept; /* the transport's, for a successor */
+	bool left;		    /* the pages and these, with whoever keeps them */
 	struct control *control;
 	struct endpoint *endpoint;
 	bool left_behind; /* the stats thread, which still uses this and the engine */

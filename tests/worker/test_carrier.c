@@ -75,7 +75,8 @@ static const char *choose(struct carrier *c, const struct config *config, const 
 			  int *ret_error)
 {
 	stderr_capture_begin(&cap);
-	*ret_error = carrier_choose(c, config, takeover);
+	*ret_error = takeover ? carrier_choose_for(c, config, takeover, NULL)
+			      : carrier_choose(c, config);
 	stderr_capture_end(&cap);
 	return *ret_error ? NULL : c->ops->name;
 }
@@ -91,16 +92,22 @@ static void assert_chosen(enum config_transport transport, const char *name)
 	assert_in_range(c.nqueues, 1, 64);
 }
 
-static void assert_none(enum config_transport transport, const char *takeover, const char *said)
+static void assert_refused(enum config_transport transport, const char *takeover, int with,
+			   const char *said)
 {
 	struct config config = config_for(transport);
 	struct carrier c;
 	int error;
 
 	assert_null(choose(&c, &config, takeover, &error));
-	assert_int_equal(error, -EOPNOTSUPP);
+	assert_int_equal(error, with);
 	if (!strstr(cap.text, said))
 		fail_msg("'%s' is not in: %s", said, cap.text);
+}
+
+static void assert_none(enum config_transport transport, const char *said)
+{
+	assert_refused(transport, NULL, -EOPNOTSUPP, said);
 }
 
 static void the_best_that_is_there(void **state)
@@ -123,17 +130,16 @@ static void the_other_one(void **state)
 			       "<5>zswapd: [device] transport: ublk can't be used: "
 			       "/dev/ublk-control can't be opened (is the module ublk_drv "
 			       "loaded?)"));
-	assert_none(CONFIG_TRANSPORT_UBLK, NULL,
-		    "<3>zswapd: [device] transport: ublk can't be used");
-	assert_none(CONFIG_TRANSPORT_UBLK, NULL, "there is none that works here");
+	assert_none(CONFIG_TRANSPORT_UBLK, "<3>zswapd: [device] transport: ublk can't be used");
+	assert_none(CONFIG_TRANSPORT_UBLK, "there is none that works here");
 }
 
 static void none(void **state)
 {
-	assert_none(CONFIG_TRANSPORT_AUTO, NULL, "ublk can't be used");
-	assert_none(CONFIG_TRANSPORT_AUTO, NULL, "fuse can't be used: /dev/fuse");
+	assert_none(CONFIG_TRANSPORT_AUTO, "ublk can't be used");
+	assert_none(CONFIG_TRANSPORT_AUTO, "fuse can't be used: /dev/fuse");
 	write_file("/dev/fuse", "", 0600);
-	assert_none(CONFIG_TRANSPORT_FUSE, NULL, "fuse can't be used: /dev/loop-control");
+	assert_none(CONFIG_TRANSPORT_FUSE, "fuse can't be used: /dev/loop-control");
 }
 
 static void modules_are_loaded(void **state)
@@ -146,8 +152,8 @@ static void modules_are_loaded(void **state)
 	assert_chosen(CONFIG_TRANSPORT_AUTO, "ublk");
 }
 
-/* Its pages are served by that device alone, and by whoever can ask the driver about it. */
-static void a_takeover_needs_ublk(void **state)
+/* By the transport that made it, whatever else works here. */
+static void a_takeover_goes_by_the_device(void **state)
 {
 	struct config config = config_for(CONFIG_TRANSPORT_AUTO);
 	struct carrier c;
@@ -155,13 +161,19 @@ static void a_takeover_needs_ublk(void **state)
 
 	write_file("/dev/fuse", "", 0600);
 	write_file("/dev/loop-control", "", 0600);
-	assert_none(CONFIG_TRANSPORT_AUTO, "/dev/ublkb3",
-		    "/dev/ublkb3 can't be taken over by the transport fuse: ");
 	write_file("/dev/ublk-control", "", 0600);
-	assert_none(CONFIG_TRANSPORT_FUSE, "/dev/ublkb3", "can't be taken over");
-	assert_non_null(strstr(cap.text, "start with the former configuration, or swap off first"));
 	assert_null(choose(&c, &config, "/dev/ublkb3", &error));
 	assert_non_null(strstr(cap.text, "can't be taken over by the transport ublk: "));
+	assert_non_null(strstr(cap.text, "start with the former configuration, or swap off first"));
+	assert_refused(CONFIG_TRANSPORT_FUSE, "/dev/ublkb3", -ENODEV,
+		       "/dev/ublkb3 can't be taken over by the transport fuse: ");
+	assert_refused(CONFIG_TRANSPORT_UBLK, "/dev/loop3", -ENODEV,
+		       "/dev/loop3 can't be taken over by the transport ublk: ");
+	assert_refused(CONFIG_TRANSPORT_AUTO, "/dev/sda", -ENODEV, "/dev/sda can't be taken over");
+	/* What would be needed was not kept. */
+	assert_refused(CONFIG_TRANSPORT_AUTO, "/dev/loop3", -ESTALE,
+		       "/dev/loop3 can't be served again: zswapd-fuse was not kept");
+	assert_false(has_file("/dev/asked"));
 }
 
 /* Queues hold memory, so a small front tier has few. */
@@ -224,8 +236,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(the_best_that_is_there), T(the_other_one),	     T(none),
-		T(modules_are_loaded),	   T(a_takeover_needs_ublk), T(queues_that_memory_allows),
+		T(the_best_that_is_there),
+		T(the_other_one),
+		T(none),
+		T(modules_are_loaded),
+		T(a_takeover_goes_by_the_device),
+		T(queues_that_memory_allows),
 		T(what_fails_gives_way),
 	};
 

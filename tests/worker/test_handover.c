@@ -92,10 +92,15 @@ static void assert_note(const char *text)
 		close(fd);
 }
 
-static void assert_withdrawn(void)
+static void assert_memory_withdrawn(void)
 {
 	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-state");
 	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-front");
+}
+
+static void assert_withdrawn(void)
+{
+	assert_memory_withdrawn();
 	assert_note("");
 }
 
@@ -151,7 +156,7 @@ static int memory(const char *name)
 struct outcome {
 	int result;
 	struct handover h;
-	ino_t state_ino, front_ino;
+	ino_t state_ino, front_ino, kept_ino[TRANSPORT_KEPT_MAX];
 	unsigned open; /* of those passed on */
 };
 
@@ -188,6 +193,8 @@ static struct outcome receive(const char *names, const int *fds, unsigned n, boo
 		shared->result = handover_receive(&shared->h);
 		shared->state_ino = inode(shared->h.state_fd);
 		shared->front_ino = inode(shared->h.front_fd);
+		for (unsigned i = 0; i < shared->h.kept.n; i++)
+			shared->kept_ino[i] = inode(shared->h.kept.fds[i].fd);
 		for (unsigned i = 0; i < n; i++)
 			shared->open += fcntl((int)(SD_LISTEN_FDS_START + i), F_GETFD) >= 0;
 		_exit(0);
@@ -204,6 +211,7 @@ static void assert_nothing(const struct outcome *o)
 	assert_int_equal(o->result, 0);
 	assert_int_equal(o->h.state_fd, -1);
 	assert_int_equal(o->h.front_fd, -1);
+	assert_int_equal(o->h.kept.n, 0);
 	assert_string_equal(o->h.owner.device, "");
 }
 
@@ -329,6 +337,62 @@ static void others_are_closed_and_the_last_counts(void **state)
 	assert_note("");
 }
 
+/* What else the transport had kept, by its names, and those that are not ours. */
+static void the_transports(void **state)
+{
+	const int fds[] = {memory("loop"),  state_of(&disk), memory("else"),
+			   memory("front"), memory("fuse"),  memory("newer loop")};
+	struct outcome o = receive(
+		"zswapd-loop:zswapd-state:loop:zswapd-front:zswapd-fuse:zswapd-loop", fds, 6, true);
+
+	assert_int_equal(o.result, 0);
+	assert_true(o.state_ino == inode(fds[1]));
+	assert_true(o.front_ino == inode(fds[3]));
+	assert_int_equal(o.h.kept.n, 2);
+	assert_string_equal(o.h.kept.fds[0].name, "zswapd-loop");
+	assert_true(o.kept_ino[0] == inode(fds[5]));
+	assert_string_equal(o.h.kept.fds[1].name, "zswapd-fuse");
+	assert_true(o.kept_ino[1] == inode(fds[4]));
+	assert_int_equal(o.open, 4);
+	assert_note("");
+}
+
+/* More than a transport keeps, and a name that does not fit: closed. */
+static void too_many(void **state)
+{
+	const int fds[] = {memory("a"), memory("b"), memory("c"),     memory("d"),
+			   memory("e"), memory("f"), state_of(&disk), memory("front")};
+	struct outcome o =
+		receive("zswapd-name-that-does-not-fit:zswapd-a:zswapd-b:zswapd-c:zswapd-d:"
+			"zswapd-e:zswapd-state:zswapd-front",
+			fds, 8, true);
+
+	assert_int_equal(o.result, 0);
+	assert_int_equal(o.h.kept.n, TRANSPORT_KEPT_MAX);
+	assert_string_equal(o.h.kept.fds[TRANSPORT_KEPT_MAX - 1].name, "zswapd-d");
+	assert_int_equal(o.open, TRANSPORT_KEPT_MAX + 2);
+	assert_note("");
+}
+
+/* Without the pages, of no use; whoever waits for the device is not to wait for ever. */
+static void the_transports_alone(void **state)
+{
+	const int fds[] = {memory("fuse"), memory("front")};
+	struct outcome o = receive("zswapd-fuse:zswapd-front", fds, 2, true);
+
+	assert_nothing(&o);
+	assert_int_equal(o.open, 0);
+	assert_memory_withdrawn();
+	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-fuse");
+	assert_note("");
+	o = receive("zswapd-fuse", fds, 1, true);
+	assert_nothing(&o);
+	assert_int_equal(o.open, 0);
+	assert_memory_withdrawn();
+	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-fuse");
+	assert_note("");
+}
+
 static void deposit_and_withdraw(void **state)
 {
 	const struct engine_options o = {.device_bytes = MIB(1),
@@ -338,6 +402,8 @@ static void deposit_and_withdraw(void **state)
 					 .store = {.fd = -1},
 					 .state_fd = -1,
 					 .front_fd = -1};
+	const struct transport_kept kept = {.n = 1,
+					    .fds = {{.name = "zswapd-loop", .fd = memory("loop")}}};
 	struct state_owner owner;
 	struct engine *e;
 	char note[256];
@@ -345,7 +411,7 @@ static void deposit_and_withdraw(void **state)
 
 	assert_int_equal(engine_new(&e, &o), 0);
 	engine_set_device(e, "/dev/ublkb3", 12);
-	handover_deposit(e);
+	handover_deposit(e, &kept);
 	next_note(note, sizeof(note), &fd);
 	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-state");
 	assert_true(fd >= 0 && inode(fd) == inode(engine_state_fd(e)));
@@ -357,9 +423,15 @@ static void deposit_and_withdraw(void **state)
 	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-front");
 	assert_true(fd >= 0 && inode(fd) == inode(engine_front_fd(e)));
 	close(fd);
+	next_note(note, sizeof(note), &fd);
+	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-loop");
+	assert_true(fd >= 0 && inode(fd) == inode(kept.fds[0].fd));
+	close(fd);
 	assert_note("");
-	handover_withdraw();
-	assert_withdrawn();
+	handover_withdraw(&kept);
+	assert_memory_withdrawn();
+	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-loop");
+	assert_note("");
 	engine_free(e);
 }
 
@@ -376,6 +448,9 @@ int main(void)
 		T(a_state_of_another_version),
 		T(not_even_a_state),
 		T(others_are_closed_and_the_last_counts),
+		T(the_transports),
+		T(too_many),
+		T(the_transports_alone),
 		T(deposit_and_withdraw),
 	};
 
