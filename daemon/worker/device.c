@@ -77,6 +77,20 @@ void device_unlock(struct device_lock *l)
 	l->fd = close_fd(l->fd);
 }
 
+/*
+ * An event of the device that has its name in it, for udev's rules (systemd/zswapd.rules).  The
+ * kernel takes letters and digits only; who has another name does without.  No UUID is special.
+ */
+static void announce(const char *name, const char *device)
+{
+	char path[128], event[96];
+
+	snprintf(path, sizeof(path), "/sys/class/block/%s/uevent", strrchr(device, '/') + 1);
+	snprintf(event, sizeof(event), "change 7a737761-7064-4000-8000-000000000000 ZSWAPD=%s",
+		 name);
+	textfile_write(path, event);
+}
+
 int device_link(const char *name, const char *device)
 {
 	char path[128], temporary[160];
@@ -93,8 +107,10 @@ int device_link(const char *name, const char *device)
 	/* Renamed into place, so that the name never leads nowhere. */
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
 	unlink(temporary);
-	if (symlink(device, temporary) == 0 && rename(temporary, path) == 0)
+	if (symlink(device, temporary) == 0 && rename(temporary, path) == 0) {
+		announce(name, device);
 		return 0;
+	}
 fail:
 	r = -errno;
 	log_err("cannot make " DEVICE_LINK_DIR "/%s: %s", name, strerror(-r));

@@ -43,7 +43,9 @@ void device_disk(const char *path, struct device_disk *ret);
 /* Whether @d is still there. */
 bool device_there(const struct device_disk *d);
 
-/* DEVICE_LINK_DIR/@name -> @device, in place of an older link.  -EEXIST: something else is there.
+/*
+ * DEVICE_LINK_DIR/@name -> @device, in place of an older link, and an event that tells udev of it.
+ * -EEXIST: something else is there.
  */
 int device_link(const char *name, const char *device);
 void device_unlink(const char *name);
