@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=dash
-# The guest's first process: finds the root drive and hands over to init.sh on it.
+# The guest's first process: finds the root drive and hands over to the program on it that /init.path
+# names.
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sys /sys
 /bin/busybox mount -t devtmpfs dev /dev
@@ -12,4 +13,4 @@ done </modules/order
 for dir in proc sys dev; do
 	/bin/busybox mount --move /$dir /root/$dir
 done
-exec /bin/busybox switch_root /root /zswapd/tests/guest/init.sh
+exec /bin/busybox switch_root /root "$(/bin/busybox cat /init.path)"

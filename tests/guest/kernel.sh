@@ -18,6 +18,8 @@ set -euo pipefail
 export LC_ALL=C
 # shellcheck source=tests/lib/cleanup.sh
 . "$(dirname "$0")/../lib/cleanup.sh"
+# shellcheck source=tests/guest/mirror.sh
+. "$(dirname "$0")/mirror.sh"
 
 SUITES='bookworm-backports trixie trixie-backports bookworm sid'
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -57,16 +59,6 @@ newest()
 		[[ ${release%-amd64} == $pattern ]] && found=$release
 	done
 	[ -n "$found" ] && echo "$found"
-}
-
-# The URI of the mirror that this system gets Debian itself from, whatever its sources look like.
-mirror()
-{
-	local codename
-	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	# shellcheck disable=SC2016
-	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(CREATED_BY)' |
-		awk -v c="$codename" '($2 == c || $2 == "stable") && $3 == "main" && $4 == "Packages" { print $1; exit }'
 }
 
 # apt's state of its own, for one suite.

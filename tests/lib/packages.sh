@@ -21,7 +21,7 @@ packages_build()
 packages_test()
 {
 	printf '%s\n' btrfs-progs busybox-static clang clang-format cpio debian-archive-keyring e2fsprogs \
-		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 man-db mount perl procps python3-minimal \
+		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 man-db mmdebstrap mount perl procps python3-minimal \
 		qemu-system-x86 sqlite3 tmux util-linux xz-utils
 }
 
