@@ -28,6 +28,8 @@
 	X(stored_compressed_bytes,    GAUGE,   BYTES, "objects only in the store, with headers")                      \
 	X(store_size_bytes,           GAUGE,   BYTES, "segment slots of the store")                                   \
 	X(store_used_bytes,           GAUGE,   BYTES, "segment slots of the store in use")                            \
+	X(store_retired_bytes,        GAUGE,   BYTES, "segment slots of the store that failed a write and are not used again") \
+	X(store_state,                GAUGE,   NONE,  "0 no store, 1 ok, 2 degraded, 3 stalled, 4 lost; see zswapctl(1)")    \
 	X(pages_read_total,           COUNTER, PAGES, "pages read from the device: the sum of the next four")         \
 	X(pages_read_resident_total,  COUNTER, PAGES, "pages read that were in the front tier")                       \
 	X(pages_read_stored_total,    COUNTER, PAGES, "pages read that were in the store")                            \

@@ -15,12 +15,13 @@
  */
 #include "daemon/engine/evictor_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
-#define SLICE_OBJECTS 256u
+#define SLICE_OBJECTS 256
 #define SLICE_RECORDS 16384u
 #define SLICE_SLOTS   65536u
-#define READ_WEIGHT   64u /* objects: what a read of a single one from the store counts as */
+#define READ_WEIGHT   64 /* objects: what a read of a single one from the store counts as */
 
 static void report(uint64_t slot, const char *what)
 {
@@ -72,7 +73,7 @@ static bool check_objects(struct evictor *v, struct check *c, const uint8_t *byt
 {
 	struct segment *s = &v->e->state->segments[c->segment];
 
-	for (unsigned i = 0; i < SLICE_OBJECTS; i++) {
+	for (int i = 0; i < SLICE_OBJECTS; i++) {
 		const struct object *o;
 		uint64_t word;
 
@@ -91,16 +92,20 @@ static bool check_objects(struct evictor *v, struct check *c, const uint8_t *byt
 	return false;
 }
 
-/* The bytes of the segment at hand, in memory or read from the store. */
-static const uint8_t *bytes_at_hand(struct evictor *v, struct check *c)
+/* The bytes of the segment at hand, in memory or read from the store: -EIO, -EAGAIN. */
+static int bytes_at_hand(struct evictor *v, struct check *c, const uint8_t **ret)
 {
 	struct segment *s = &v->e->state->segments[c->segment];
+	int r;
 
-	if (segment_state_load(s) != SEGMENT_STORED)
-		return front_frame(v->e->front, segment_where_load(s).frame);
-	if (v->staging_seq != s->seq && evictor_read_segment(v, c->segment) < 0)
-		return NULL;
-	return v->staging;
+	if (segment_state_load(s) != SEGMENT_STORED) {
+		*ret = front_frame(v->e->front, segment_where_load(s).frame);
+		return 0;
+	}
+	r = evictor_read_segment(v, c->segment);
+	if (r == 0)
+		*ret = v->staging;
+	return r;
 }
 
 /* Whether the walk over segments is to deal with this one. */
@@ -109,7 +114,7 @@ static bool take_segment(struct evictor *v, struct check *c)
 	struct segment *s = &v->e->state->segments[c->segment];
 	enum segment_state state = segment_state_load(s);
 
-	if (state == SEGMENT_FREE || s->seq >= c->before)
+	if (state == SEGMENT_FREE || state == SEGMENT_RETIRED || s->seq >= c->before)
 		return false;
 	if (state == SEGMENT_OPEN) {
 		if (c->nopen < ARRAY_SIZE(c->open))
@@ -132,13 +137,17 @@ static void next_segment(struct check *c)
 	c->offset = 0;
 }
 
-static void check_segment(struct evictor *v, struct check *c)
+/* -EAGAIN: the store owes the bytes. */
+static int check_segment(struct evictor *v, struct check *c)
 {
 	struct segment *s = &v->e->state->segments[c->segment];
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL;
+	int r;
 
-	bytes = bytes_at_hand(v, c);
-	if (!bytes) {
+	r = bytes_at_hand(v, c, &bytes);
+	if (r == -EAGAIN)
+		return r;
+	if (r < 0) {
 		c->seen = c->wrong = segment_live_objects(s);
 		next_segment(c);
 	} else if (check_objects(v, c, bytes)) {
@@ -146,6 +155,7 @@ static void check_segment(struct evictor *v, struct check *c)
 		counter_add(v->c, CTR_checksum_failures_total, c->wrong);
 		next_segment(c);
 	}
+	return 0;
 }
 
 static bool left_over(const struct check *c, uint64_t seq)
@@ -159,29 +169,31 @@ static bool left_over(const struct check *c, uint64_t seq)
 	return false;
 }
 
-/* Where the segment's bytes lie, of which @word's are needed; NULL: they can't be read. */
-static const uint8_t *bytes_of_word(struct evictor *v, uint32_t id, uint64_t word, unsigned *weight)
+/* Where the segment's bytes lie, of which @word's are needed: -EIO, -EAGAIN. */
+static int bytes_of_word(struct evictor *v, uint32_t id, uint64_t word, int *weight,
+			 const uint8_t **ret)
 {
 	struct segment *s = &v->e->state->segments[id];
 	uint32_t frame = segment_where_load(s).frame;
 
+	*ret = v->staging;
 	if (frame != SEGMENT_NONE)
-		return front_frame(v->e->front, frame);
-	if (v->staging_seq == s->seq)
-		return v->staging;
+		*ret = front_frame(v->e->front, frame);
+	if (frame != SEGMENT_NONE || v->staging_seq == s->seq)
+		return 0;
 	*weight = READ_WEIGHT;
-	return evictor_read_object(v, id, word) == 0 ? v->staging : NULL;
+	return evictor_read_object(v, id, word);
 }
 
-/* How much of a slice that was, in objects. */
-static unsigned check_slot(struct evictor *v, struct check *c, uint64_t slot)
+/* How much of a slice that was, in objects.  -EAGAIN: the store owes the bytes. */
+static int check_slot(struct evictor *v, struct check *c, uint64_t slot)
 {
 	struct engine *e = v->e;
 	uint64_t word = index_load(&e->state->index[slot]);
 	uint32_t id = index_segment(word);
-	const uint8_t *bytes;
-	unsigned weight = 1;
+	const uint8_t *bytes = NULL;
 	struct segment *s;
+	int weight = 1, r;
 
 	if (index_tag(word) == INDEX_LOST) {
 		report(slot, "was lost before");
@@ -198,9 +210,11 @@ static unsigned check_slot(struct evictor *v, struct check *c, uint64_t slot)
 	}
 	if (!left_over(c, s->seq))
 		return 0;
-	bytes = bytes_of_word(v, id, word, &weight);
+	r = bytes_of_word(v, id, word, &weight, &bytes);
+	if (r == -EAGAIN)
+		return r;
 	c->done++;
-	if (!bytes) {
+	if (r < 0) {
 		report(slot, "can't be read");
 		c->found++;
 	} else if (!page_ok(v, id, bytes, slot, word)) {
@@ -210,13 +224,18 @@ static unsigned check_slot(struct evictor *v, struct check *c, uint64_t slot)
 	return weight;
 }
 
-static bool check_slots(struct evictor *v, struct check *c)
+static int check_slots(struct evictor *v, struct check *c)
 {
 	uint64_t end = min_u64(c->slot + SLICE_SLOTS, v->e->state->geo.nslots);
-	unsigned expanded = 0;
+	int expanded = 0;
 
-	while (c->slot < end && expanded < SLICE_OBJECTS)
-		expanded += check_slot(v, c, c->slot++);
+	for (; c->slot < end && expanded < SLICE_OBJECTS; c->slot++) {
+		int r = check_slot(v, c, c->slot);
+
+		if (r < 0)
+			return r;
+		expanded += r;
+	}
 	return c->slot < v->e->state->geo.nslots;
 }
 
@@ -228,17 +247,18 @@ void evictor_check_begin(struct evictor *v, struct check *ret)
 	*ret = (struct check){.total = h.resident + h.stored, .before = evictor_seq(v)};
 }
 
-bool evictor_check(struct evictor *v, struct check *c)
+int evictor_check(struct evictor *v, struct check *c)
 {
 	uint32_t top = atomic_load(&v->e->records_top);
+	int r;
 
 	for (unsigned i = 0; i < SLICE_RECORDS && c->segment < top; i++) {
 		if (!take_segment(v, c)) {
 			next_segment(c);
 			continue;
 		}
-		check_segment(v, c);
-		return true;
+		r = check_segment(v, c);
+		return r < 0 ? r : 1;
 	}
-	return c->segment < top || check_slots(v, c);
+	return c->segment < top ? 1 : check_slots(v, c);
 }

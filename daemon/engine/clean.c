@@ -266,67 +266,74 @@ int evictor_spare_referenced(struct evictor *v, uint32_t segment)
 	return r < 0 ? r : (int)segment_live_bytes(m.from);
 }
 
-#define CLEAN_AGAIN_NS 60000000000ull /* after a read for cleaning has failed */
+#define CLEAN_AGAIN_NS	 60000000000ull /* after a read for cleaning has failed */
+#define READ_PATIENCE_NS 2000000000ull
 
-void evictor_still_waits(struct slow_wait *w, const char *what)
+static int staged(struct evictor *v)
 {
-	uint64_t now = now_ns();
-
-	if (!w->since)
-		*w = (struct slow_wait){.since = now, .next = now + SLOW_NS};
-	if (now < w->next)
-		return;
-	log_post(LOG_LEVEL_WARN,
-		 "store: the device has not answered %s for %" PRIu64
-		 " s; until it does nothing is written back or freed; see the kernel's log",
-		 what, (now - w->since) / 1000000000);
-	w->next = now + (now - w->since);
-}
-
-/*
- * Reads @len bytes from @from on of a stored segment to the same place of v->staging.  Waits for
- * the one read, while completed writes are handled as they come.
- */
-static int read_stored(struct evictor *v, uint32_t segment, uint32_t from, uint32_t len)
-{
-	uint32_t place = segment_where_load(&v->e->state->segments[segment]).place;
-	struct slow_wait slow = {0};
+	struct staging_read *rd = &v->staging_read;
 	static struct log_limit limit;
-	struct ring_answer rd;
+	int32_t res = rd->answer.res;
 	unsigned more;
 
-	v->staging_seq = 0;
-	ring_answer_init(&rd);
-	ring_store_read(&v->ring, &rd.op, v->staging + from, len,
-			v->e->store.data_offset + (uint64_t)place * SEGMENT_SIZE + from,
-			v->staging_registered ? (int)v->staging_index : -1);
-	/*
-	 * The device bounds this wait; the buffer is its own until it has answered.  Kicks are left
-	 * to evictor_wait(), behind which the tiers are looked at.
-	 */
-	evictor_still_waits(&slow, "a read");
-	while (!ring_await(&v->ring, &rd, SLOW_NS / 4))
-		evictor_still_waits(&slow, "a read");
-	if (rd.res == (int32_t)len)
+	rd->out = false;
+	store_watch_answered(&v->e->mover_watch, now_ns(), res != (int32_t)rd->len);
+	if (res == (int32_t)rd->len) {
+		v->staging_seq = rd->seq;
 		return 0;
+	}
 	counter_add(v->c, CTR_store_read_errors_total, 1);
 	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
 		log_post(
 			LOG_LEVEL_ERR,
 			"store: the mover's read of %u bytes at place %u: %s; they stay as they are "
 			"(%u more since the last such line)",
-			len, place, rd.res < 0 ? strerror(-rd.res) : "short read", more);
+			rd->len, rd->place, res < 0 ? strerror(-res) : "short read", more);
 	return -EIO;
+}
+
+void evictor_take_staged(struct evictor *v)
+{
+	if (v->staging_read.out && v->staging_read.answer.done)
+		staged(v);
+}
+
+/*
+ * Reads @len bytes from @from on of a stored segment to the same place of v->staging, whose content
+ * is then that of @seq.  Waits for the one read, while completed writes are handled as they come;
+ * but not for long, since nothing else is done meanwhile: -EAGAIN, and the buffer is the store's
+ * until it has answered.
+ */
+static int read_stored(struct evictor *v, uint32_t segment, uint32_t from, uint32_t len,
+		       uint64_t seq)
+{
+	struct staging_read *rd = &v->staging_read;
+
+	evictor_take_staged(v);
+	if (seq && v->staging_seq == seq)
+		return 0;
+	if (evictor_store_owes(v))
+		return -EAGAIN;
+	v->staging_seq = 0;
+	*rd = (struct staging_read){
+		.out = true,
+		.seq = seq,
+		.place = segment_where_load(&v->e->state->segments[segment]).place,
+		.len = len};
+	ring_answer_init(&rd->answer);
+	store_watch_sent(&v->e->mover_watch, now_ns());
+	ring_store_read(&v->ring, &rd->answer.op, v->staging + from, len,
+			v->e->store.data_offset + (uint64_t)rd->place * SEGMENT_SIZE + from,
+			v->staging_registered ? (int)v->staging_index : -1);
+	/* Kicks are left to evictor_wait(), behind which the tiers are looked at. */
+	return ring_await(&v->ring, &rd->answer, READ_PATIENCE_NS) ? staged(v) : -EAGAIN;
 }
 
 int evictor_read_segment(struct evictor *v, uint32_t segment)
 {
 	struct segment *s = &v->e->state->segments[segment];
-	int r = read_stored(v, segment, 0, (uint32_t)align_up(s->used, SLOT_SIZE));
 
-	if (r == 0)
-		v->staging_seq = s->seq;
-	return r;
+	return read_stored(v, segment, 0, (uint32_t)align_up(s->used, SLOT_SIZE), s->seq);
 }
 
 int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word)
@@ -334,7 +341,7 @@ int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word)
 	uint32_t from = (uint32_t)align_down(index_offset(word), SLOT_SIZE);
 	uint32_t end = (uint32_t)align_up(index_offset(word) + index_size(word), SLOT_SIZE);
 
-	return end <= SEGMENT_SIZE ? read_stored(v, segment, from, end - from) : -EIO;
+	return end <= SEGMENT_SIZE ? read_stored(v, segment, from, end - from, 0) : -EIO;
 }
 
 int evictor_clean_store(struct evictor *v, uint32_t segment)
@@ -345,12 +352,13 @@ int evictor_clean_store(struct evictor *v, uint32_t segment)
 	int r;
 
 	z_assert(segment_state_load(s) == SEGMENT_STORED);
-	counter_add(v->c, CTR_store_clean_read_bytes_total, align_up(s->used, SLOT_SIZE));
 	r = evictor_read_segment(v, segment);
-	if (r < 0)
+	if (r != -EAGAIN)
+		counter_add(v->c, CTR_store_clean_read_bytes_total, align_up(s->used, SLOT_SIZE));
+	if (r == -EIO)
 		/* Others can be cleaned meanwhile. */
 		v->clean_again[segment] = now_ns() + CLEAN_AGAIN_NS;
-	else
+	else if (r == 0)
 		r = move_all(&m);
 	if (r == 0)
 		counter_add(v->c, CTR_segments_cleaned_total, 1);

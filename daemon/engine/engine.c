@@ -252,6 +252,36 @@ void engine_report_damage(struct counter_set *c, uint64_t slot, uint32_t segment
 			 slot, segment, where, more);
 }
 
+static bool failed_lately(struct store_watch *w, uint64_t now)
+{
+	uint64_t failed = atomic_load_explicit(&w->failed, memory_order_relaxed);
+
+	return failed && now < failed + DEGRADED_NS;
+}
+
+enum engine_store_state engine_store_state(struct engine *e)
+{
+	bool overdue = false, lively = false, failed = false;
+	uint64_t now = now_ns();
+
+	if (e->store.fd < 0)
+		return ENGINE_STORE_NONE;
+	for (unsigned i = 0; i <= e->nqueues; i++) {
+		struct store_watch *w = i < e->nqueues ? &e->queues[i].watch : &e->mover_watch;
+
+		overdue |= store_watch_overdue(w, now);
+		lively |= store_watch_lively(w, now);
+		failed |= failed_lately(w, now);
+	}
+	if (atomic_load_explicit(&e->store_lost, memory_order_relaxed))
+		return ENGINE_STORE_LOST;
+	if (overdue && !lively)
+		return ENGINE_STORE_STALLED;
+	return failed || atomic_load_explicit(&e->store_failing, memory_order_relaxed)
+		       ? ENGINE_STORE_DEGRADED
+		       : ENGINE_STORE_OK;
+}
+
 static void sum_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 {
 	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
@@ -329,6 +359,11 @@ void engine_counters(struct engine *e, uint64_t v[COUNTER_COUNT])
 	v[CTR_store_used_bytes] =
 		(uint64_t)atomic_load_explicit(&e->places_used, memory_order_relaxed) *
 		SEGMENT_SIZE;
+	v[CTR_store_retired_bytes] =
+		(uint64_t)atomic_load_explicit(&e->places_retired, memory_order_relaxed) *
+		SEGMENT_SIZE;
+	v[CTR_store_used_bytes] -= min_u64(v[CTR_store_retired_bytes], v[CTR_store_used_bytes]);
+	v[CTR_store_state] = engine_store_state(e);
 	/* The walk over the records and these were not of one instant either. */
 	v[CTR_resident_compressed_bytes] =
 		min_u64(v[CTR_resident_compressed_bytes], v[CTR_memory_used_bytes]);

@@ -184,6 +184,18 @@ int engine_queue_wake_fd(const struct engine_queue *q);
 /* Requests submitted and not completed. */
 unsigned engine_queue_inflight(const struct engine_queue *q);
 
+/* What is known of the store.  The numbers are those of the counter store_state. */
+enum engine_store_state {
+	ENGINE_STORE_NONE, /* there is none */
+	ENGINE_STORE_OK,
+	ENGINE_STORE_DEGRADED, /* requests to it failed within the last minute, or fail */
+	ENGINE_STORE_STALLED,  /* it owes answers and has given none for five seconds */
+	ENGINE_STORE_LOST,     /* nothing is written to it any more: see health.h */
+};
+
+/* Any thread. */
+enum engine_store_state engine_store_state(struct engine *e);
+
 /* Fills in all counters; gauges are consistent among themselves.  Any thread. */
 void engine_counters(struct engine *e, uint64_t values[COUNTER_COUNT]);
 
@@ -236,8 +248,9 @@ struct engine_job {
 #define ENGINE_JOB_ALL UINT64_MAX
 
 /*
- * -EBUSY: one is running; -EOPNOTSUPP: there is no store to write to; -EINVAL.  A job that ends
- * with -ENOSPC found no room to go on: no free place in the store, or no frame to move pages to.
+ * -EBUSY: one is running; -EOPNOTSUPP: there is no store to write to; -EIO: it is lost; -EINVAL.  A
+ * job that ends with -ENOSPC found no room to go on: no free place in the store, or no frame to
+ * move pages to.
  */
 int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amount);
 /*

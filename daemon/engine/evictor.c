@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Freeing and writing back whole segments; see clean.c for moving objects.
+ * Freeing whole segments; see clean.c for moving objects, writeback.c for what goes to the store.
  *
  * A segment is freed in two steps that need not follow at once: its frame when no reader has it
  * pinned, its record (and place) when nothing in it is live, nobody has it pinned and no store read
@@ -15,7 +15,8 @@
 #include <sys/mman.h>
 
 #define FIXED_BUFFERS_MAX 16383u	/* io_uring's limit, less one for the staging buffer */
-#define BACK_OFF_NS	  1000000000ull /* after a failed store write */
+#define BACK_OFF_NS	  1000000000ull /* after the system had no memory, or took none */
+#define STOP_NS		  5000000000ull /* for what is the store's at the end */
 
 enum place_use {
 	PLACE_FREE = 0,
@@ -59,7 +60,8 @@ static int init_places(struct evictor *v)
 
 		if (where.place == SEGMENT_NONE)
 			continue;
-		if (segment_state_load(s) == SEGMENT_STORED) {
+		if (segment_state_load(s) == SEGMENT_STORED ||
+		    segment_state_load(s) == SEGMENT_RETIRED) {
 			use[where.place] |= PLACE_USED;
 		} else if (segment_state_load(s) == SEGMENT_SEALED) {
 			use[where.place] |= PLACE_UNCERTAIN;
@@ -107,6 +109,8 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	v->h = &e->histograms[e->nqueues];
 	v->nbuffers = e->store.fd >= 0 ? nbuffers : 0;
 	v->kick.done = kicked;
+	v->judged = engine_store_state(e);
+	v->job = 1;
 	writer_init(&v->young, e, SEGMENT_PLAIN, 0);
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
 	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
@@ -138,19 +142,33 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	return 0;
 }
 
+/* False: not all that was sent has been answered, in a bounded time. */
+static bool wait_for_store(struct evictor *v)
+{
+	uint64_t give_up = now_ns() + STOP_NS;
+
+	while (v->writing > 0 || v->staging_read.out) {
+		if (now_ns() >= give_up)
+			return false;
+		evictor_wait(v, STOP_NS / 20);
+		evictor_take_staged(v);
+	}
+	return true;
+}
+
 void evictor_free(struct evictor *v)
 {
-	struct slow_wait slow = {0};
-
 	if (!v)
 		return;
-	/* The frames are the device's until it has answered. */
-	while (v->writing > 0) {
-		evictor_still_waits(&slow, "a write");
-		evictor_wait(v, SLOW_NS / 4);
-	}
 	writer_seal(&v->young);
 	writer_seal(&v->survivors);
+	if (!wait_for_store(v)) {
+		log_post(LOG_LEVEL_ERR,
+			 "store: %u writes and %u reads of the mover are not answered and are left "
+			 "behind; the kernel may keep this process until the device answers",
+			 v->writing, v->staging_read.out);
+		return;
+	}
 	/* Readers are done with a batch in less; what they still hold would be nobody's. */
 	evictor_reap(v);
 	for (unsigned i = 0; i < 1000 && evictor_busy(v); i++) {
@@ -236,8 +254,7 @@ bool evictor_shrink(struct evictor *v, uint32_t keep)
 	return true;
 }
 
-/* Clears the frame from the record; it is free once no reader has it pinned. */
-static void retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32_t place)
+void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32_t place)
 {
 	struct segment *s = &v->e->state->segments[id];
 
@@ -264,15 +281,6 @@ static bool reap_retiring(struct evictor *v)
 	}
 	v->nretiring = kept;
 	return any;
-}
-
-/* What happened to this place is uncertain: it is used again when there is no other. */
-static void put_place_last(struct evictor *v, uint32_t place)
-{
-	memmove(v->places + 1, v->places, v->nplaces * sizeof(*v->places));
-	v->places[0] = place;
-	v->nplaces++;
-	atomic_fetch_sub_explicit(&v->e->places_used, 1, memory_order_relaxed);
 }
 
 static void put_place(struct evictor *v, uint32_t place)
@@ -319,7 +327,7 @@ static bool is_dead(struct segment *s)
 	enum segment_state state = segment_state_load(s);
 	uint32_t live;
 
-	if (state == SEGMENT_FREE || state == SEGMENT_OPEN)
+	if (state == SEGMENT_FREE || state == SEGMENT_OPEN || state == SEGMENT_RETIRED)
 		return false;
 	live = segment_live_objects(s);
 	z_assert(live <= SEGMENT_SIZE); /* else more were released than added */
@@ -366,104 +374,11 @@ bool evictor_reap(struct evictor *v)
 	bool any;
 
 	ring_reap(&v->ring);
+	evictor_take_staged(v);
+	evictor_judge_store(v);
 	evictor_reap_suspects(v);
 	any = reap_retiring(v);
 	return reap_dead(v) || any;
-}
-
-static void write_failed(struct evictor *v, const struct segment_write *w, int32_t res)
-{
-	static struct log_limit limit;
-	unsigned more;
-
-	counter_add(v->c, CTR_store_write_errors_total, 1);
-	v->back_off_until = now_ns() + BACK_OFF_NS;
-	if (log_limit_ok(&limit, 1, LOG_BURST_NS, &more))
-		log_post(
-			LOG_LEVEL_ERR,
-			"store: write of %u bytes to place %u: %s; the pages stay in memory, the place is "
-			"used last (%u more since the last such line)",
-			w->len, w->place, res < 0 ? strerror(-res) : "short write", more);
-}
-
-static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
-{
-	struct segment_write *w = container_of(op, struct segment_write, op);
-	struct evictor *v = w->v;
-	struct segment *s = &v->e->state->segments[w->segment];
-	uint32_t frame = segment_where_load(s).frame;
-
-	(void)flags;
-	v->writing--;
-	w->busy = false;
-	if (w->for_job) {
-		bool failed = res != (int32_t)w->len;
-
-		v->job_writes.under_way--;
-		v->job_writes.failed += failed;
-		v->job_writes.done += !failed;
-	}
-	if (res != (int32_t)w->len) {
-		write_failed(v, w, res);
-		segment_where_set(s, frame, SEGMENT_NONE);
-		segment_state_set(s, SEGMENT_SEALED);
-		put_place_last(v, w->place);
-		return;
-	}
-	histogram_add(v->h, HIST_store_write_latency, now_ns() - w->sent, 1);
-	counter_add(v->c, CTR_segments_written_total, 1);
-	counter_add(v->c, CTR_pages_written_back_total, segment_live_objects(s));
-	/* STORED first: a process that dies in between leaves a whole segment in the store. */
-	segment_state_set(s, SEGMENT_STORED);
-	retire_frame(v, w->segment, frame, w->place);
-}
-
-static int start_write(struct evictor *v, uint32_t segment, bool for_job)
-{
-	struct engine *e = v->e;
-	struct segment *s = &e->state->segments[segment];
-	uint32_t frame = segment_where_load(s).frame;
-	struct segment_write *w = NULL;
-
-	for (unsigned i = 0; i < EVICTOR_WRITES && !w; i++) {
-		if (!v->writes[i].busy)
-			w = &v->writes[i];
-	}
-	if (!w)
-		return -EAGAIN;
-	if (v->nplaces == 0)
-		return -ENOSPC;
-	z_assert(segment_state_load(s) == SEGMENT_SEALED && frame != SEGMENT_NONE);
-	*w = (struct segment_write){.op.done = write_done,
-				    .v = v,
-				    .segment = segment,
-				    .place = v->places[--v->nplaces],
-				    .len = (uint32_t)align_up(s->used, SLOT_SIZE),
-				    .sent = now_ns(),
-				    .busy = true,
-				    .for_job = for_job};
-	v->job_writes.under_way += for_job;
-	atomic_fetch_add_explicit(&e->places_used, 1, memory_order_relaxed);
-	v->writing++;
-	segment_where_set(s, frame, w->place);
-	segment_state_set(s, SEGMENT_WRITING);
-	counter_add(v->c, CTR_store_write_requests_total, 1);
-	counter_add(v->c, CTR_store_write_bytes_total, w->len);
-	ring_store_write(&v->ring, &w->op, front_frame(e->front, frame), w->len,
-			 e->store.data_offset + (uint64_t)w->place * SEGMENT_SIZE,
-			 v->registered[frame] ? (int)frame : -1);
-	ring_submit(&v->ring);
-	return 0;
-}
-
-int evictor_write(struct evictor *v, uint32_t segment)
-{
-	return start_write(v, segment, false);
-}
-
-int evictor_job_write(struct evictor *v, uint32_t segment)
-{
-	return start_write(v, segment, true);
 }
 
 bool evictor_seal(struct evictor *v)

@@ -37,7 +37,8 @@ struct survey {
 	uint32_t places_max;
 	uint32_t places_free;
 	uint32_t places_kept; /* only for survivors */
-	bool store_ready;     /* a write may be started: there is a store, a slot and no back-off */
+	bool store_ready;     /* a write may be started: there is a store, a slot and no pause */
+	bool store_owes;      /* it has not answered for long; room may come when it does */
 	/* how much a writer is held up */
 	bool waiting;	 /* a write waits for room */
 	uint64_t ticket; /* the youngest ticket when the survey began */
@@ -97,7 +98,7 @@ int evictor_clean_memory(struct evictor *v, uint32_t segment);
 
 /*
  * The same for a stored segment, which is read first.  -EIO: it could not be read, and is left out
- * of the survey for a minute.
+ * of the survey for a minute.  -EAGAIN: the store owes an answer, to this or another request.
  */
 int evictor_clean_store(struct evictor *v, uint32_t segment);
 
@@ -113,7 +114,7 @@ struct evictor_job {
 struct evictor_job_writes {
 	unsigned under_way;
 	uint64_t done;
-	uint64_t failed;
+	uint64_t failed; /* also when tried again elsewhere */
 };
 
 /* False: there is none. */
@@ -128,7 +129,7 @@ void evictor_judge_shrink(struct evictor *v);
 
 /* evictor_write(), counted below. */
 int evictor_job_write(struct evictor *v, uint32_t segment);
-/* Counts from 0 again; none may be under way. */
+/* Counts from 0 again; what is still under way for a former job counts no more. */
 void evictor_job_writes_reset(struct evictor *v);
 void evictor_job_writes(const struct evictor *v, struct evictor_job_writes *ret);
 
@@ -180,8 +181,8 @@ struct check {
 };
 
 void evictor_check_begin(struct evictor *v, struct check *ret);
-/* One slice; false if that was the last. */
-bool evictor_check(struct evictor *v, struct check *c);
+/* One slice.  1: there are more, 0: that was the last, -EAGAIN: the store owes what is next. */
+int evictor_check(struct evictor *v, struct check *c);
 
 /* Tells waiting writers to try again; @denied: there is no room for tickets up to this (0: there
  * is). */

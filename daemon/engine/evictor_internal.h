@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What evictor.c and clean.c share. */
+/* What evictor.c, clean.c and writeback.c share. */
 #ifndef ZSWAPD_ENGINE_EVICTOR_INTERNAL_H
 #define ZSWAPD_ENGINE_EVICTOR_INTERNAL_H
 
@@ -14,7 +14,17 @@ struct segment_write {
 	uint32_t len;
 	uint64_t sent; /* CLOCK_MONOTONIC, ns */
 	bool busy;
-	bool for_job;
+	bool try;     /* the one before had failed */
+	uint32_t job; /* struct evictor's, when it was sent for a job; 0: it was not */
+};
+
+/* The one read of the mover, into its staging buffer. */
+struct staging_read {
+	struct ring_answer answer;
+	bool out;     /* it is the store's */
+	uint64_t seq; /* the segment that then is there as a whole; 0: only a part */
+	uint32_t place;
+	uint32_t len;
 };
 
 /* A frame that no record names any more, but that a reader may still have pinned. */
@@ -42,11 +52,17 @@ struct evictor {
 	struct segment_write writes[EVICTOR_WRITES];
 	unsigned writing;
 	struct evictor_job_writes job_writes;
-	uint64_t back_off_until; /* no store write before that; CLOCK_MONOTONIC, ns */
-	uint64_t grow_again;	 /* no new frame before that */
-	uint64_t shrink_again;	 /* no frame is given back before that */
-	unsigned freed;		 /* frames, since one was given back to the system */
-	uint64_t *clean_again;	 /* a segment: not to be read for cleaning before that */
+	uint32_t job; /* counts jobs, so that a write of a former one is not taken for this one's */
+	struct write_health health;
+	/* written to since the last write that succeeded, in vain; see health.h */
+	uint32_t aside[EVICTOR_WRITES];
+	unsigned naside;
+	uint64_t gone_asked;		/* the failure after which it was asked for; ns */
+	enum engine_store_state judged; /* as it was last */
+	uint64_t grow_again;		/* no new frame before that */
+	uint64_t shrink_again;		/* no frame is given back before that */
+	unsigned freed;			/* frames, since one was given back to the system */
+	uint64_t *clean_again;		/* a segment: not to be read for cleaning before that */
 	struct retiring *retiring;
 	unsigned nretiring;
 	uint32_t *dead; /* nothing live, but still pinned or being written */
@@ -60,6 +76,7 @@ struct evictor {
 	/* one segment, for cleaning and checking the store */
 	uint8_t *staging;
 	uint64_t staging_seq; /* which one is there; 0: none */
+	struct staging_read staging_read;
 	/* for checking */
 	struct codec *codec;
 	uint8_t page[SLOT_SIZE];
@@ -82,20 +99,23 @@ uint64_t evictor_walk(struct engine *e, uint32_t id, const uint8_t *bytes, uint3
 #define LOG_BURST_NS 10000000000ull
 
 /*
- * What the mover waits for, where it can't go on without: call it once a second or so while it
- * does.  Says so after SLOW_NS, and again each time it has taken twice as long.  Zero at first.
+ * True: the mover's read is not answered, or nothing is.  Then nothing is read, and a write without
+ * room waits rather than be refused.
  */
-#define SLOW_NS 2000000000ull
-struct slow_wait {
-	uint64_t since; /* CLOCK_MONOTONIC, ns */
-	uint64_t next;
-};
-void evictor_still_waits(struct slow_wait *w, const char *what);
+bool evictor_store_owes(const struct evictor *v);
+/* A read that was given up waiting for may have been answered since. */
+void evictor_take_staged(struct evictor *v);
 
-/* Reads the stored segment into v->staging.  -EIO, logged. */
+/* What has become of the store since the last look: its state, with a line in the log. */
+void evictor_judge_store(struct evictor *v);
+
+/* Reads the stored segment into v->staging.  -EIO, logged; -EAGAIN: see evictor_clean_store(). */
 int evictor_read_segment(struct evictor *v, uint32_t segment);
 /* Only what the word names, to where it would lie in the whole segment. */
 int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word);
+
+/* Clears the frame from the record; it is free once no reader has it pinned. */
+void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32_t place);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

@@ -7,7 +7,9 @@
  *   queue.c    a data thread's entry points; write and discard
  *   evictor.c  the mover's hands: grow, write back, free
  *   clean.c    moving objects
+ *   writeback.c  segments to the store, and a store that fails
  *   survey.c   what the policy decides on
+ *   health.c   what the store's answers say about it
  *   limit.c    the front tier's limit and watermark
  *   job.c      what the mover is asked to do, and how far it is
  *   check.c    a check of everything that is held, while it runs
@@ -21,6 +23,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"
+#include "daemon/engine/health.h"
 #include "daemon/engine/object.h"
 #include "daemon/front/front.h"
 #include "daemon/state/state.h"
@@ -105,6 +108,7 @@ struct queue_slot {
 	_Atomic bool wants_wake;   /* by the owner while a write waits; read by the mover */
 	_Atomic unsigned inflight; /* by the owner, for display */
 	_Atomic uint64_t turn;	   /* by the owner: odd while it may replace index words */
+	struct store_watch watch;  /* its store reads */
 	struct counter_set counters;
 };
 
@@ -160,11 +164,16 @@ struct engine {
 	 */
 	_Atomic uint64_t tickets;
 	_Atomic uint64_t denied;
-	_Atomic uint32_t places_used;
+	_Atomic uint32_t places_used;	 /* and those that are retired */
+	_Atomic uint32_t places_retired; /* for a write that failed */
+	/* atomic, by the mover */
+	_Atomic bool store_failing; /* the last write failed, or none is tried any more */
+	_Atomic bool store_lost;
 	struct queue_slot queues[ENGINE_QUEUES_MAX];
 
 	/* the mover's */
 	struct counter_set mover_counters;
+	struct store_watch mover_watch;
 
 	/* never waited for by the mover or a data thread */
 	pthread_mutex_t job_lock;

@@ -44,6 +44,8 @@ int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amoun
 	pthread_mutex_lock(&e->job_lock);
 	if (job_runs(j)) {
 		r = -EBUSY;
+	} else if (kind == ENGINE_JOB_WRITEBACK && engine_store_state(e) == ENGINE_STORE_LOST) {
+		r = -EIO;
 	} else {
 		j->id = ++e->job_ids;
 		j->kind = kind;
@@ -265,7 +267,7 @@ void evictor_judge_shrink(struct evictor *v)
 
 void evictor_job_writes_reset(struct evictor *v)
 {
-	z_assert(v->job_writes.under_way == 0);
+	v->job++;
 	v->job_writes = (struct evictor_job_writes){0};
 }
 

@@ -96,7 +96,7 @@ static uint64_t storable(const struct engine *e)
 	uint64_t used = atomic_load_explicit(&e->places_used, memory_order_relaxed);
 	uint64_t places = e->state->geo.nplaces;
 
-	return places > used + PLACES_KEPT
+	return places > used + PLACES_KEPT && !atomic_load(&e->store_lost)
 		       ? (places - used - PLACES_KEPT) * SEGMENT_SIZE / 16 * FULL_16THS
 		       : 0;
 }

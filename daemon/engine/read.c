@@ -17,6 +17,9 @@
  *
  * Between the passes a resident slot holds a pin on its segment, which lasts for one batch; a store
  * read holds the place (store_reads) until the device has answered.
+ *
+ * If a read of several pages fails they are read once more, one by one: what can't be read is an
+ * I/O error for its own page, not for the neighbours that were merged with it.
  */
 #include "daemon/engine/internal.h"
 
@@ -41,6 +44,7 @@ struct store_read {
 	struct engine_queue *q;
 	struct store_read *next;
 	struct read_page *first;
+	struct read_page *rest; /* to be read one by one, since all together failed */
 	uint8_t *buf;
 	uint64_t sent; /* CLOCK_MONOTONIC, ns */
 	uint64_t start;
@@ -162,8 +166,10 @@ static void finish_page(struct engine_queue *q, struct read_page *p, int error)
 	count_answered(q, HIST_read_latency);
 }
 
-static void store_read_failed(struct engine_queue *q, const struct store_read *rd, int32_t res)
+/* True: what is left of it is read page by page. */
+static bool store_read_failed(struct engine_queue *q, struct store_read *rd, int32_t res)
 {
+	bool alone = rd->first->next && store_fault_is_local(res);
 	static struct log_limit limit;
 	unsigned more;
 
@@ -171,11 +177,20 @@ static void store_read_failed(struct engine_queue *q, const struct store_read *r
 	if (log_limit_ok(&limit, 5, 10000000000ull, &more))
 		log_post(
 			LOG_LEVEL_ERR,
-			"store: read of %u bytes at %llu: %s; its pages answer with an I/O error (%u more "
-			"since the last such line)",
+			"store: read of %u bytes at %llu: %s; %s (%u more since the last such line)",
 			rd->len, (unsigned long long)rd->start,
-			res < 0 ? strerror(-res) : "short read", more);
+			res < 0 ? strerror(-res) : "short read",
+			alone ? "its pages are read one by one"
+			      : "its pages answer with an I/O error",
+			more);
+	if (alone) {
+		rd->rest = rd->first;
+		rd->first = NULL;
+	}
+	return alone;
 }
+
+static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags);
 
 static void send_unpolled(struct engine_queue *q, struct store_read *rd)
 {
@@ -202,22 +217,11 @@ static void repeat_unpolled(struct engine_queue *q, struct store_read *rd, int32
 	ring_submit(q->ring);
 }
 
-static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
+/* Hands the pages of a read out, which went well or not. */
+static void finish_pages(struct engine_queue *q, struct store_read *rd, bool ok)
 {
-	struct store_read *rd = container_of(op, struct store_read, op);
-	struct engine_queue *q = rd->q;
-	bool ok = res == (int32_t)rd->len;
 	struct read_page *next;
 
-	(void)flags;
-	if (unlikely(!ok && rd->polled)) {
-		repeat_unpolled(q, rd, res);
-		return;
-	}
-	if (ok)
-		histogram_add(q->histograms, HIST_store_read_latency, now_ns() - rd->sent, 1);
-	else
-		store_read_failed(q, rd, res);
 	for (struct read_page *p = rd->first; p; p = next) {
 		struct segment *s = &q->e->state->segments[p->segment];
 		uint64_t slot = p->req->slot + p->page;
@@ -232,8 +236,7 @@ static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
 		}
 		finish_page(q, p, error);
 	}
-	rd->next = q->free_read;
-	q->free_read = rd;
+	rd->first = NULL;
 }
 
 static void send_read(struct engine_queue *q, struct store_read *rd, uint64_t start, uint64_t end,
@@ -244,12 +247,53 @@ static void send_read(struct engine_queue *q, struct store_read *rd, uint64_t st
 	rd->op.done = store_read_done;
 	counter_add(q->counters, CTR_store_read_requests_total, 1);
 	counter_add(q->counters, CTR_store_read_bytes_total, rd->len);
+	store_watch_sent(&q->slot->watch, rd->sent);
 	rd->polled = poll != ENGINE_POLL_OFF;
 	if (rd->polled && ring_store_read_polled(q->ring, &rd->op, rd->buf, rd->len, rd->start,
 						 q->buffers_registered, poll == ENGINE_POLL_HYBRID))
 		counter_add(q->counters, CTR_store_reads_polled_total, 1);
 	else
 		send_unpolled(q, rd);
+}
+
+static void read_next_alone(struct engine_queue *q, struct store_read *rd, uint64_t now)
+{
+	uint64_t align = q->e->store.dio_align;
+	struct read_page *p = rd->rest;
+
+	rd->rest = p->next;
+	p->next = NULL;
+	rd->first = p;
+	rd->sent = now;
+	send_read(q, rd, align_down(p->pos, align), align_up(p->pos + p->size, align),
+		  ENGINE_POLL_OFF);
+	ring_submit(q->ring);
+}
+
+static void store_read_done(struct ring_op *op, int32_t res, uint32_t flags)
+{
+	struct store_read *rd = container_of(op, struct store_read, op);
+	struct engine_queue *q = rd->q;
+	bool ok = res == (int32_t)rd->len;
+	uint64_t now;
+
+	(void)flags;
+	if (unlikely(!ok && rd->polled)) {
+		repeat_unpolled(q, rd, res);
+		return;
+	}
+	now = now_ns();
+	store_watch_answered(&q->slot->watch, now, !ok);
+	if (ok)
+		histogram_add(q->histograms, HIST_store_read_latency, now - rd->sent, 1);
+	if (ok || !store_read_failed(q, rd, res))
+		finish_pages(q, rd, ok);
+	if (unlikely(rd->rest)) {
+		read_next_alone(q, rd, now);
+		return;
+	}
+	rd->next = q->free_read;
+	q->free_read = rd;
 }
 
 /*

@@ -37,6 +37,7 @@ static bool recover_record(struct engine *e, struct segment *s, bool *places)
 		segment_where_set(s, where.frame, where.place);
 		segment_state_set(s, SEGMENT_SEALED);
 		return true;
+	case SEGMENT_RETIRED:
 	case SEGMENT_STORED:
 		if (!place || places[where.place] || s->used > SEGMENT_SIZE)
 			return false;
@@ -95,7 +96,8 @@ static int recover_index(struct engine *e)
 			continue;
 		s = &e->state->segments[id < e->state->nsegments ? id : 0];
 		if (id >= e->state->nsegments || segment_state_load(s) == SEGMENT_FREE ||
-		    end > SEGMENT_SIZE || index_size(word) < sizeof(struct object)) {
+		    segment_state_load(s) == SEGMENT_RETIRED || end > SEGMENT_SIZE ||
+		    index_size(word) < sizeof(struct object)) {
 			index_publish(w, INDEX_LOST);
 			counter_add(c, CTR_slots_lost, 1);
 			lost++;
@@ -145,9 +147,13 @@ void recover_sort_out(struct engine *e)
 			atomic_store(&e->records_top, i + 1);
 		if (where.frame != SEGMENT_NONE)
 			atomic_store(&e->frame_segment[where.frame], i);
+		if (segment_state_load(s) == SEGMENT_RETIRED) {
+			atomic_fetch_add(&e->places_retired, 1);
+			continue;
+		}
 		places += segment_state_load(s) == SEGMENT_STORED;
 		if (segment_live_load(s) == 0)
 			engine_push_dead(e, i);
 	}
-	atomic_store(&e->places_used, places);
+	atomic_store(&e->places_used, places + atomic_load(&e->places_retired));
 }

@@ -69,6 +69,9 @@ void evictor_survey_store(struct evictor *v, struct survey *ret)
 {
 	uint64_t now = now_ns();
 
+	/* What can't be read can't be cleaned, and what can't be written needs no place. */
+	if (v->health.lost || ret->store_owes)
+		return;
 	for (uint32_t i = 0; i < atomic_load(&v->e->records_top); i++) {
 		struct segment *s = &v->e->state->segments[i];
 		struct survey_victim w;
@@ -98,7 +101,8 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 		.places_free = v->nplaces,
 		.places_kept = PLACES_KEPT,
 		.store_ready = e->store.fd >= 0 && v->writing < EVICTOR_WRITES &&
-			       now_ns() >= v->back_off_until,
+			       write_health_allows(&v->health, v->writing, now_ns()),
+		.store_owes = evictor_store_owes(v),
 		.next = none,
 		.sparsest = none,
 		.sparsest_stored = none,

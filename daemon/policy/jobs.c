@@ -179,6 +179,8 @@ static enum verdict clean_one(struct jobs *j, struct evictor *v)
 	r = stored ? evictor_clean_store(v, w.id) : evictor_clean_memory(v, w.id);
 	if (r == -ENOSPC)
 		return wait_or(j, r);
+	if (r == -EAGAIN)
+		return FOR_STORE;
 	if (r < 0)
 		j->failed = r; /* left out from now on: the others can be cleaned */
 	else
@@ -210,11 +212,11 @@ static enum verdict compact(struct jobs *j, struct evictor *v)
 
 static enum verdict check(struct jobs *j, struct evictor *v)
 {
-	bool more = evictor_check(v, &j->check);
+	int more = evictor_check(v, &j->check);
 
 	evictor_job_total(v, max_u64(j->check.total, j->check.done));
 	evictor_job_progress(v, j->check.done, j->check.found);
-	return more ? GO_ON : OVER;
+	return more < 0 ? FOR_STORE : more ? GO_ON : OVER;
 }
 
 static void begin(struct jobs *j, struct evictor *v, const struct evictor_job *job)
@@ -246,16 +248,6 @@ static enum verdict slice(struct jobs *j, struct evictor *v, enum engine_job_kin
 	return OVER;
 }
 
-/* Cancelled: over as soon as no write is under way any more. */
-static enum verdict cancel(struct jobs *j, struct evictor *v)
-{
-	struct evictor_job_writes w;
-
-	evictor_job_writes(v, &w);
-	j->failed = -ECANCELED;
-	return w.under_way ? FOR_STORE : OVER;
-}
-
 uint64_t jobs_step(struct jobs *j, struct evictor *v)
 {
 	uint64_t start = now_ns();
@@ -266,7 +258,13 @@ uint64_t jobs_step(struct jobs *j, struct evictor *v)
 		return JOBS_IDLE;
 	if (j->id != job.id)
 		begin(j, v, &job);
-	verdict = job.cancelled ? cancel(j, v) : slice(j, v, job.kind);
+	if (job.cancelled) {
+		/* What it has under way to the store ends when it does. */
+		j->failed = -ECANCELED;
+		verdict = OVER;
+	} else {
+		verdict = slice(j, v, job.kind);
+	}
 	switch (verdict) {
 	case GO_ON:
 		/* What takes the CPU leaves it alone for as long as it had it: others are waiting.

@@ -65,7 +65,7 @@ static int act(struct evictor *v, enum policy_action action, const struct survey
 		return evictor_clean_memory(v, s->sparsest.id);
 	case POLICY_CLEAN_STORE:
 		r = evictor_clean_store(v, s->sparsest_stored.id);
-		return r == -EIO ? 0 : r;
+		return r == -EIO || r == -EAGAIN ? 0 : r;
 	case POLICY_NONE:
 	case POLICY_DENY:
 		break;
@@ -93,7 +93,7 @@ bool mover_round(struct evictor *v, bool idle)
 		if (r < 0) {
 			/* A failed way must not hold up a writer for ever: with nothing coming, it
 			 * is told. */
-			if (s.waiting && s.frames_coming == 0)
+			if (s.waiting && s.frames_coming == 0 && !s.store_owes)
 				action = POLICY_DENY;
 			break;
 		}

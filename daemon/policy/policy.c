@@ -72,7 +72,7 @@ static enum policy_action make_room(const struct survey *s)
 		return POLICY_CLEAN_STORE;
 	if (may_evict(s))
 		return POLICY_EVICT;
-	if ((!s->waiting && !over_limit(s)) || s->frames_coming > 0)
+	if ((!s->waiting && !over_limit(s)) || s->frames_coming > 0 || s->store_owes)
 		return POLICY_NONE;
 	if (at_most(&s->sparsest, SPARSE_DESPERATE))
 		return POLICY_CLEAN_MEMORY;

@@ -13,6 +13,7 @@
  *   SEALED      x     -    the mover: WRITING, or FREE once nothing in it is live
  *   WRITING     x     x    the mover, when the store has answered: STORED, or SEALED on an error
  *   STORED      -     x    the mover: FREE once nothing in it is live
+ *   RETIRED     -     x    nobody: a record that keeps its place, which failed a write, from others
  *
  * Cleaning is no state of its own: it moves one object at a time by replacing its index word, and
  * the segment is whole between any two of these steps.  After a crash WRITING becomes SEALED again
@@ -45,6 +46,7 @@ enum segment_state {
 	SEGMENT_SEALED,
 	SEGMENT_WRITING,
 	SEGMENT_STORED,
+	SEGMENT_RETIRED,
 };
 
 enum segment_kind {

@@ -132,6 +132,9 @@ static int start_job(void *ctx, enum nlproto_job_kind kind, uint64_t bytes,
 			     bytes == STATS_JOB_ALL ? ENGINE_JOB_ALL : bytes);
 	if (r == -EOPNOTSUPP) {
 		snprintf(text, NLPROTO_LINE_MAX, "there is no store to write to; set [store] path");
+	} else if (r == -EIO) {
+		snprintf(text, NLPROTO_LINE_MAX,
+			 "the store is lost, nothing can be written to it; see the log");
 	} else if (r == -EBUSY) {
 		engine_job_status(ep->src.engine, &now);
 		snprintf(text, NLPROTO_LINE_MAX,
