@@ -219,7 +219,8 @@ enum nlproto_unit {
 	X(PAGES_LOST,      6, "pages lost: reading them is an I/O error")                      \
 	X(WRITES_REJECTED, 7, "writes rejected: neither memory nor store had room")            \
 	X(KERNEL_ZSWAP,    8, "kernel zswap is enabled and compresses in front of the device") \
-	X(NO_DISCARD,      9, "swap used without discard: freed pages keep their space")
+	X(NO_DISCARD,      9, "swap used without discard: freed pages keep their space")       \
+	X(STORE_MISSING,  10, "store not there at the start: all pages stay in memory")
 
 /* X(NAME, number, "name", "text").  One of them at a time; the next number starts when it is over. */
 #define NLPROTO_JOB_KINDS(X)                                                            \

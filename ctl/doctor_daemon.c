@@ -362,6 +362,15 @@ void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 			       "it failed: pages stay in memory");
 		return;
 	}
+	if (has_health(m, NLPROTO_HEALTH_STORE_MISSING)) {
+		doctor_finding(
+			r, "store",
+			"Attach the drive, or mount what store.path lies on; then stop and start "
+			"zswapd.",
+			"it was not there at the start: when memory.limit is reached, "
+			"swapping out fails");
+		return;
+	}
 	if (!need_stats(m, r, "store"))
 		return;
 	size = N(m, store_size_bytes);

@@ -95,6 +95,7 @@ struct config {
 	char store_path[CONFIG_PATH_MAX + 1]; /* empty: no store */
 	uint64_t store_size;		      /* bytes; 0: the whole device */
 	enum config_poll store_poll;
+	bool store_required;
 
 	bool read_overlap;
 

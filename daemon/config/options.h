@@ -69,6 +69,8 @@
 	  "Bytes of the store to use; 0 takes a whole block device, a file needs a size.")                            \
 	X(store,  poll,      store_poll,       CHOICE, 0, 0, "off|spin|hybrid", "off", LIVE,                          \
 	  "How the read of a single page waits for the store; spin and hybrid need polled queues.")                   \
+	X(store,  required,  store_required,   BOOL,   0, 0, NULL, "no", START,                                       \
+	  "Whether to end if the store is not there; no keeps all pages in memory then.")                             \
 	X(read,   overlap,   read_overlap,     BOOL,   0, 0, NULL, "on", LIVE,                                        \
 	  "Whether resident pages are decompressed while reads from the store are in flight.")
 /* clang-format on */

@@ -79,6 +79,13 @@ struct store {
  */
 int store_open(struct store **ret, const struct store_options *o);
 
+/*
+ * Waits until @path is there, or for a file the directory that it would be made in; for @ms at
+ * most. -ENOENT: it is not, which is not logged.  What else may be wrong with it store_open()
+ * tells.
+ */
+int store_await(const char *path, unsigned ms);
+
 /* Closes and thereby unlocks it.  @s may be NULL. */
 void store_free(struct store *s);
 

@@ -61,6 +61,8 @@ static void give_status(void *ctx, struct stats_status *ret)
 		ret->health |= NLPROTO_HEALTH_KERNEL_ZSWAP;
 	if (src->config->swap_enable && src->config->swap_discard == CONFIG_DISCARD_OFF)
 		ret->health |= NLPROTO_HEALTH_NO_DISCARD;
+	if (src->store_missing)
+		ret->health |= NLPROTO_HEALTH_STORE_MISSING;
 }
 
 static bool give_option(void *ctx, unsigned index, struct stats_option *ret)

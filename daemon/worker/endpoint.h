@@ -23,6 +23,7 @@ struct endpoint_source {
 	struct control *control;
 	const struct system_grants *grants;
 	const _Atomic enum nlproto_state *state;
+	bool store_missing; /* one is configured, and the engine is without it */
 };
 
 struct endpoint;

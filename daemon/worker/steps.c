@@ -19,6 +19,8 @@
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 
+#define STORE_WAIT_MS 3500u
+
 static int open_signals(struct worker *w)
 {
 	sigset_t set;
@@ -97,6 +99,38 @@ static void restore_reclaim(struct worker *w)
 	reclaim_restore(&w->reclaim);
 }
 
+/*
+ * True if the store is not there and need not be, or if the pages that are taken over never had
+ * one. A drive that is found late is waited for, but the start of the system waits for us.
+ */
+static bool goes_without_store(const struct worker *w)
+{
+	static const uint8_t none[STATE_STORE_ID];
+	const char *path = w->config->store_path;
+
+	if (!*path)
+		return true;
+	if (w->config->store_required)
+		return false;
+	if (inherits(w)) {
+		if (memcmp(w->handover.owner.store, none, sizeof(none)) != 0)
+			return false;
+		log_notice(
+			"store %s: the pages to be taken over were without it from the start and "
+			"stay so; stop and start to use it",
+			path);
+		return true;
+	}
+	if (store_await(path, STORE_WAIT_MS) == 0)
+		return false;
+	log_warn(
+		"store %s is not there, after %u ms; all pages stay in memory: when [memory] limit is "
+		"reached, swapping out fails.  Stop and start when it is there, or set [store] "
+		"required to yes",
+		path, STORE_WAIT_MS);
+	return true;
+}
+
 static int open_store(struct worker *w)
 {
 	struct store_options o = {.path = w->config->store_path,
@@ -104,7 +138,7 @@ static int open_store(struct worker *w)
 				  .keep = inherits(w) ? w->handover.owner.store : NULL};
 	int r;
 
-	if (!*o.path)
+	if (goes_without_store(w))
 		return 0;
 	r = store_open(&w->store, &o);
 	if (r < 0)
@@ -295,6 +329,7 @@ static int start_endpoint(struct worker *w)
 		.control = w->control,
 		.grants = &w->grants,
 		.state = &w->state,
+		.store_missing = *w->config->store_path && !w->store,
 	};
 
 	endpoint_start(&w->endpoint, &src);

@@ -42,6 +42,7 @@ static void defaults(void **state)
 	assert_string_equal(c.store_path, "");
 	assert_int_equal(c.store_size, 0);
 	assert_int_equal(c.store_poll, CONFIG_POLL_OFF);
+	assert_false(c.store_required);
 	assert_true(c.read_overlap);
 	assert_string_equal(c.origin[CONFIG_OPTION_memory_limit], "default");
 	assert_int_equal(validate(&c, &cap), 0);

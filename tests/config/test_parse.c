@@ -28,7 +28,7 @@ static void every_key(void **state)
 		   "[device]\nname = a-b_9\ntransport=fuse\nsize: 3G\nqueues = 64\n"
 		   "\n[swap]\nenable = off\npriority = -1\ndiscard = off\n"
 		   "[memory]\nlimit = 256M\nreserve = 8M\nlevel = -7\n"
-		   "[store]\npath = /dev/disk/by-id/x=y\nsize = 20G\npoll = spin\n"
+		   "[store]\npath = /dev/disk/by-id/x=y\nsize = 20G\npoll = spin\nrequired = on\n"
 		   "[read]\noverlap = 0",
 		   "");
 	assert_string_equal(c.device_name, "a-b_9");
@@ -42,11 +42,12 @@ static void every_key(void **state)
 	assert_int_equal(c.memory_reserve, MIB(8));
 	assert_int_equal(c.memory_level, -7);
 	assert_int_equal(c.store_poll, CONFIG_POLL_SPIN);
+	assert_true(c.store_required);
 	assert_string_equal(c.store_path, "/dev/disk/by-id/x=y");
 	assert_int_equal(c.store_size, GIB(20));
 	assert_false(c.read_overlap);
 	assert_string_equal(c.origin[CONFIG_OPTION_device_name], "z.conf:4");
-	assert_string_equal(c.origin[CONFIG_OPTION_read_overlap], "z.conf:22");
+	assert_string_equal(c.origin[CONFIG_OPTION_read_overlap], "z.conf:23");
 }
 
 static void booleans(void **state)

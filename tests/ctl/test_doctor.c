@@ -328,6 +328,9 @@ static void what_the_daemon_says_counts(void **state)
 	health(NLPROTO_HEALTH_STORE_FAILED);
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "store", "failed");
+	health(NLPROTO_HEALTH_STORE_MISSING);
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "store", "not there at the start");
 	health(NLPROTO_HEALTH_STORE_FULL);
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "store", "full");

@@ -90,6 +90,26 @@ zswapd_stop "$n"
 zswapd_start "$n" "${with_store[@]}"
 zswapd_stop "$n"
 
+# --- a store that is not there --------------------------------------------------------------------
+
+missing=("${usual[@]}" store.path="$TEST_DIR/late/store" store.size=32M)
+zswapd_config "$n" "${missing[@]}" store.required=yes
+zswapd_launch "$n"
+refused 1 "$n"
+said "$n" 'store .*/late/store'
+zswapd_start "$n" "${missing[@]}"
+said "$n" '<4>.*store .*/late/store is not there, after [0-9]* ms; all pages stay in memory'
+timeout 10 "$ZSWAPCTL" --device "$n" status >"$TEST_DIR/status" || fail "zswapctl status"
+grep -q 'store not there at the start' "$TEST_DIR/status" || fail "status does not show that the store is missing"
+[ "$(counter "$n" store_size_bytes)" -eq 0 ] || fail "a store that is missing has a size"
+is_swapping "$DEVICE" || fail "it does not swap without the store"
+mkdir "$TEST_DIR/late"
+[ ! -e "$TEST_DIR/late/store" ] || fail "a store appeared"
+zswapd_stop "$n"
+zswapd_start "$n" "${missing[@]}"
+[ "$(counter "$n" store_size_bytes)" -gt 0 ] || fail "the store that is there is not used"
+zswapd_stop "$n"
+
 # --- somebody's data is refused -------------------------------------------------------------------
 
 head -c 33554432 /dev/zero >"$TEST_DIR/ext4"
