@@ -59,6 +59,7 @@ uint32_t nlproto_port(const char *name)
 #define FOUR(name, nr, word, text) [nr] = word,
 
 LOOKUP(nlproto_state_text, uint64_t nr, NLPROTO_STATES, THREE)
+LOOKUP(nlproto_store_state_name, uint64_t nr, NLPROTO_STORE_STATES, THREE)
 LOOKUP(nlproto_job_name, uint64_t nr, NLPROTO_JOB_KINDS, FOUR)
 LOOKUP(nlproto_job_state_name, uint64_t nr, NLPROTO_JOB_STATES, THREE)
 LOOKUP(nlproto_event_name, uint64_t nr, NLPROTO_EVENTS, FOUR)

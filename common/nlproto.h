@@ -113,13 +113,14 @@ enum nlproto_attr {
 				 * JOB, EVENT */
 	NLPROTO_A_SECONDS = 17, /* u32: what is asked for, what is granted; SUBSCRIBE */
 	NLPROTO_A_EVENT = 18,	/* u8: enum nlproto_event; EVENT */
-	NLPROTO_A_EVENT_SEQ = 19, /* u64; EVENT: its number; SUBSCRIBE: that of the last event */
-	NLPROTO_A_TIME = 20,	  /* u64: CLOCK_REALTIME in ns; EVENT; SUBSCRIBE: of event 0 */
-	NLPROTO_A_COUNT = 21,	  /* u64: how many since the last event of the kind; EVENT */
-	NLPROTO_A_TEXT = 22,	  /* string, a line for people; EVENT */
-	NLPROTO_A_LINES = 23,	  /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */
-	NLPROTO_A_PARTLY = 24,	  /* u8 1: some could not be applied; RELOAD */
-	NLPROTO_A_MAX = NLPROTO_A_PARTLY,
+	NLPROTO_A_EVENT_SEQ = 19,   /* u64; EVENT: its number; SUBSCRIBE: that of the last event */
+	NLPROTO_A_TIME = 20,	    /* u64: CLOCK_REALTIME in ns; EVENT; SUBSCRIBE: of event 0 */
+	NLPROTO_A_COUNT = 21,	    /* u64: how many since the last event of the kind; EVENT */
+	NLPROTO_A_TEXT = 22,	    /* string, a line for people; EVENT */
+	NLPROTO_A_LINES = 23,	    /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */
+	NLPROTO_A_PARTLY = 24,	    /* u8 1: some could not be applied; RELOAD */
+	NLPROTO_A_STORE_STATE = 25, /* u8: enum nlproto_store_state; STATUS, EVENT */
+	NLPROTO_A_MAX = NLPROTO_A_STORE_STATE,
 };
 
 /* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS, _OPTIONS and _LINES. */
@@ -220,7 +221,17 @@ enum nlproto_unit {
 	X(WRITES_REJECTED, 7, "writes rejected: neither memory nor store had room")            \
 	X(KERNEL_ZSWAP,    8, "kernel zswap is enabled and compresses in front of the device") \
 	X(NO_DISCARD,      9, "swap used without discard: freed pages keep their space")       \
-	X(STORE_MISSING,  10, "store not there at the start: all pages stay in memory")
+	X(STORE_MISSING,  10, "store not there at the start: all pages stay in memory")        \
+	X(STORE_STALLED,  11, "store stalled: it owes answers and gives none")                 \
+	X(STORE_LOST,     12, "store lost: no page leaves memory, those in it can't be read")
+
+/* The numbers are also those of the counter store_state. */
+#define NLPROTO_STORE_STATES(X)                                                              \
+	X(NONE,     0, "none")     /* there is no store */                                   \
+	X(OK,       1, "ok")                                                                 \
+	X(DEGRADED, 2, "degraded") /* requests have failed within the last minute, or fail */ \
+	X(STALLED,  3, "stalled")  /* it owes answers and has given none for five seconds */ \
+	X(LOST,     4, "lost")     /* nothing is written to it any more */
 
 /* X(NAME, number, "name", "text").  One of them at a time; the next number starts when it is over. */
 #define NLPROTO_JOB_KINDS(X)                                                            \
@@ -246,7 +257,8 @@ enum nlproto_unit {
 	X(TAKEOVER,         5, "takeover",         "a worker took the state over from another")  \
 	X(CONFIG_CHANGED,   6, "config_changed",   "options have other values")                  \
 	X(STATE_CHANGED,    7, "state_changed",    "the daemon is in another state")             \
-	X(JOB_FINISHED,     8, "job_finished",     "a job has ended")
+	X(JOB_FINISHED,     8, "job_finished",     "a job has ended")                            \
+	X(STORE_STATE,      9, "store_state",      "the store is in another state")
 /* clang-format on */
 
 enum nlproto_job_kind {
@@ -265,12 +277,18 @@ enum nlproto_event {
 #define X(name, nr, word, text) NLPROTO_EVENT_##name = nr,
 	NLPROTO_EVENTS(X)
 #undef X
-	NLPROTO_EVENT_MAX = NLPROTO_EVENT_JOB_FINISHED,
+	NLPROTO_EVENT_MAX = NLPROTO_EVENT_STORE_STATE,
 };
 
 enum nlproto_state {
 #define X(name, nr, text) NLPROTO_STATE_##name = nr,
 	NLPROTO_STATES(X)
+#undef X
+};
+
+enum nlproto_store_state {
+#define X(name, nr, word) NLPROTO_STORE_##name = nr,
+	NLPROTO_STORE_STATES(X)
 #undef X
 };
 
@@ -286,8 +304,9 @@ bool nlproto_name_ok(const char *name);
 /* The preferred port of the daemon that serves device @name. */
 uint32_t nlproto_port(const char *name);
 
-/* These four: NULL for a number that is not in the table. */
+/* These five: NULL for a number that is not in the table. */
 const char *nlproto_state_text(uint64_t state);
+const char *nlproto_store_state_name(uint64_t state);
 const char *nlproto_job_name(uint64_t kind);
 const char *nlproto_job_state_name(uint64_t state);
 const char *nlproto_event_name(uint64_t event);

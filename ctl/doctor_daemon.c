@@ -350,32 +350,50 @@ void doctor_check_limit(const struct doctor_machine *m, struct doctor_report *r)
 
 /* --- store and pages --- */
 
-void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
+/* What the daemon concludes itself; true if there is a finding. */
+static bool check_store_state(const struct doctor_machine *m, struct doctor_report *r)
 {
-	struct ctl_num size, stored, used, errors_r, errors_w;
-	char text[SIZE_TEXT_MAX];
-
-	if (has_health(m, NLPROTO_HEALTH_STORE_FAILED)) {
+	if (has_health(m, NLPROTO_HEALTH_STORE_LOST))
+		doctor_finding(r, "store",
+			       "See the kernel's log about the drive. End programs, or swap off "
+			       "while memory has room; then replace it and restart the service.",
+			       "it is lost: no page leaves memory any more, and those in it can't "
+			       "be read");
+	else if (has_health(m, NLPROTO_HEALTH_STORE_STALLED))
+		doctor_finding(
+			r, "store",
+			"See the kernel's log about the drive. When it answers, all goes on.",
+			"it does not answer: what needs it waits, and nothing is dropped");
+	else if (has_health(m, NLPROTO_HEALTH_STORE_FAILED))
 		doctor_finding(r, "store",
 			       "See the kernel's log about the drive, and replace it. Swap off to "
 			       "bring back what is in memory.",
 			       "it failed: pages stay in memory");
-		return;
-	}
-	if (has_health(m, NLPROTO_HEALTH_STORE_MISSING)) {
+	else if (has_health(m, NLPROTO_HEALTH_STORE_MISSING))
 		doctor_finding(
 			r, "store",
 			"Attach the drive, or mount what store.path lies on; then stop and start "
 			"zswapd.",
 			"it was not there at the start: when memory.limit is reached, "
 			"swapping out fails");
+	else
+		return false;
+	return true;
+}
+
+void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
+{
+	struct ctl_num size, stored, used, retired, errors_r, errors_w;
+	char text[SIZE_TEXT_MAX];
+
+	if (check_store_state(m, r))
 		return;
-	}
 	if (!need_stats(m, r, "store"))
 		return;
 	size = N(m, store_size_bytes);
 	stored = N(m, stored_compressed_bytes);
 	used = N(m, store_used_bytes);
+	retired = N(m, store_retired_bytes);
 	errors_r = N(m, store_read_errors_total);
 	errors_w = N(m, store_write_errors_total);
 	if (!size.known || !stored.known || !errors_r.known || !errors_w.known)
@@ -384,6 +402,11 @@ void doctor_check_store(const struct doctor_machine *m, struct doctor_report *r)
 		doctor_finding(
 			r, "store", "See the kernel's log about the drive, and its SMART data.",
 			"%" PRIu64 " reads and %" PRIu64 " writes failed", errors_r.v, errors_w.v);
+	else if (retired.known && retired.v)
+		doctor_finding(r, "store",
+			       "See the kernel's log about the drive, and its SMART data.",
+			       "%s of it are not used any more, since writing there failed",
+			       size_format(text, retired.v));
 	else if (!size.v)
 		doctor_note(r, "store",
 			    "there is none: when memory.limit is reached, swapping out fails");

@@ -36,6 +36,7 @@ int ctl_event_take(struct ctl_event *ret, const char *want_device, const void *m
 	ev.time = ctl_attr_num(a[NLPROTO_A_TIME]);
 	ev.count = ctl_attr_num(a[NLPROTO_A_COUNT]);
 	ev.state = ctl_attr_num(a[NLPROTO_A_STATE]);
+	ev.store_state = ctl_attr_num(a[NLPROTO_A_STORE_STATE]);
 	ctl_attr_text(a[NLPROTO_A_KEY], &ev.key);
 	ctl_attr_text(a[NLPROTO_A_TEXT], &ev.text);
 	ctl_attr_job(a[NLPROTO_A_JOB], &ev.job);

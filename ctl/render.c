@@ -79,6 +79,33 @@ static void put_health(FILE *out, struct ctl_num health)
 
 #define N(name) ctl_stats_get(stats, #name)
 
+/* "lost", "state 7", "?". */
+static void store_state_text(char *buf, size_t size, struct ctl_num state)
+{
+	const char *name = state.known ? nlproto_store_state_name(state.v) : "?";
+
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "state %" PRIu64, state.v);
+}
+
+static void put_store(FILE *out, const struct ctl_stats *stats, struct ctl_num state)
+{
+	struct ctl_num retired = N(store_retired_bytes);
+	char text[32], more[CELL_MAX + 16] = "";
+
+	store_state_text(text, sizeof(text), state);
+	if (retired.known && retired.v)
+		snprintf(more, sizeof(more), ", %s retired", cell_bytes(retired).s);
+	row(out, "store", "%s of %s (%s)%s; %s", cell_bytes(N(store_used_bytes)).s,
+	    cell_bytes(N(store_size_bytes)).s,
+	    cell_percent(N(store_used_bytes), N(store_size_bytes)).s, more, text);
+	row(out, "", "%s pages in %s, ratio %s", cell_count(N(slots_stored)).s,
+	    cell_bytes(N(stored_compressed_bytes)).s,
+	    cell_compression(N(slots_stored), N(stored_compressed_bytes)).s);
+}
+
 static void put_tiers(FILE *out, const struct ctl_stats *stats)
 {
 	struct ctl_num pages = num_sum(N(slots_resident), N(slots_stored));
@@ -97,12 +124,6 @@ static void put_tiers(FILE *out, const struct ctl_stats *stats)
 	row(out, "", "%s pages in %s, ratio %s", cell_count(N(slots_resident)).s,
 	    cell_bytes(N(resident_compressed_bytes)).s,
 	    cell_compression(N(slots_resident), N(resident_compressed_bytes)).s);
-	row(out, "store", "%s of %s (%s)", cell_bytes(N(store_used_bytes)).s,
-	    cell_bytes(N(store_size_bytes)).s,
-	    cell_percent(N(store_used_bytes), N(store_size_bytes)).s);
-	row(out, "", "%s pages in %s, ratio %s", cell_count(N(slots_stored)).s,
-	    cell_bytes(N(stored_compressed_bytes)).s,
-	    cell_compression(N(slots_stored), N(stored_compressed_bytes)).s);
 }
 
 static void put_traffic(FILE *out, const struct ctl_stats *stats)
@@ -165,6 +186,7 @@ void render_status(FILE *out, const char *device, const struct ctl_status *st,
 		stats = &none;
 	put_head(out, device, st);
 	put_tiers(out, stats);
+	put_store(out, stats, st->store_state);
 	put_traffic(out, stats);
 	put_latency(out, stats);
 	put_health(out, st->health);

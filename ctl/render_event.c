@@ -81,6 +81,8 @@ static void put_job(FILE *out, const struct ctl_job *j)
 void render_event_json(FILE *out, const struct ctl_event *e)
 {
 	const char *state = e->state.known ? nlproto_state_text(e->state.v) : NULL;
+	const char *store =
+		e->store_state.known ? nlproto_store_state_name(e->store_state.v) : NULL;
 	char name[64];
 
 	event_name(e, name, sizeof(name));
@@ -103,6 +105,10 @@ void render_event_json(FILE *out, const struct ctl_event *e)
 	if (state) {
 		fputs(", \"state\": ", out);
 		json_string(out, state);
+	}
+	if (store) {
+		fputs(", \"store_state\": ", out);
+		json_string(out, store);
 	}
 	if (e->job.known)
 		put_job(out, &e->job);

@@ -116,6 +116,7 @@ static void take_status(struct ctl_status *st, struct nlattr **a)
 	st->pid = ctl_attr_num(a[NLPROTO_A_PID]);
 	st->state = ctl_attr_num(a[NLPROTO_A_STATE]);
 	st->health = ctl_attr_num(a[NLPROTO_A_HEALTH]);
+	st->store_state = ctl_attr_num(a[NLPROTO_A_STORE_STATE]);
 }
 
 /* Whatever there is of what the commands answer; none of it depends on which command it was. */

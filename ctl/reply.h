@@ -83,7 +83,7 @@ struct ctl_lines {
 
 struct ctl_status {
 	struct ctl_text daemon_version, path, transport, last_error;
-	struct ctl_num protocol, pid, state, health;
+	struct ctl_num protocol, pid, state, health, store_state;
 };
 
 enum ctl_take {
@@ -116,14 +116,15 @@ struct ctl_reply {
 /* What happened.  Fields that the kind does not have are not known. */
 struct ctl_event {
 	char device[NLPROTO_NAME_MAX];
-	struct ctl_num kind;  /* enum nlproto_event */
-	struct ctl_num seq;   /* from 1, without gaps, as long as the daemon lives */
-	struct ctl_num time;  /* CLOCK_REALTIME in ns */
-	struct ctl_num count; /* how many since the last event of this kind */
-	struct ctl_num state; /* STATE_CHANGED: enum nlproto_state */
-	struct ctl_text key;  /* CONFIG_CHANGED: "section.key" */
-	struct ctl_text text; /* a line for people */
-	struct ctl_job job;   /* JOB_FINISHED */
+	struct ctl_num kind;	    /* enum nlproto_event */
+	struct ctl_num seq;	    /* from 1, without gaps, as long as the daemon lives */
+	struct ctl_num time;	    /* CLOCK_REALTIME in ns */
+	struct ctl_num count;	    /* how many since the last event of this kind */
+	struct ctl_num state;	    /* STATE_CHANGED: enum nlproto_state */
+	struct ctl_num store_state; /* STORE_STATE: enum nlproto_store_state */
+	struct ctl_text key;	    /* CONFIG_CHANGED: "section.key" */
+	struct ctl_text text;	    /* a line for people */
+	struct ctl_job job;	    /* JOB_FINISHED */
 };
 
 /*

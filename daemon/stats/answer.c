@@ -41,11 +41,11 @@ int answer_version(const struct request *rq, struct nlattr **attrs)
 /*
  * That all of it was written to is how a log works: what is dead in it is cleaned as room is
  * needed. It is full when so little is dead that cleaning gives next to nothing.  The last two
- * places are kept for cleaning.
+ * places are kept for cleaning.  Places that are retired are as if they were not there.
  */
 static bool store_is_full(const uint64_t *v)
 {
-	uint64_t size = v[CTR_store_size_bytes];
+	uint64_t size = v[CTR_store_size_bytes] - v[CTR_store_retired_bytes];
 
 	return size && v[CTR_store_used_bytes] + MIB(2) >= size &&
 	       v[CTR_stored_compressed_bytes] >= size / 16 * 15;
@@ -59,7 +59,11 @@ static uint32_t stats_health(struct stats_server *s, uint64_t now)
 
 	if (store_is_full(v))
 		health |= NLPROTO_HEALTH_STORE_FULL;
-	if (s->events.store_failed)
+	if (v[CTR_store_state] == NLPROTO_STORE_LOST)
+		health |= NLPROTO_HEALTH_STORE_LOST;
+	else if (v[CTR_store_state] == NLPROTO_STORE_STALLED)
+		health |= NLPROTO_HEALTH_STORE_STALLED;
+	if (s->events.store_failed && v[CTR_store_state] != NLPROTO_STORE_LOST)
 		health |= NLPROTO_HEALTH_STORE_FAILED;
 	if (v[CTR_checksum_failures_total])
 		health |= NLPROTO_HEALTH_CHECKSUM;
@@ -73,13 +77,14 @@ static uint32_t stats_health(struct stats_server *s, uint64_t now)
 int answer_status(const struct request *rq, struct nlattr **attrs)
 {
 	struct nl_msg *msg = reply_new(rq, 0);
+	uint64_t now = now_ns();
 	struct stats_status st;
 
 	if (!msg)
 		return refuse_without_memory(rq);
 	memset(&st, 0, sizeof(st));
 	rq->s->ops->status(rq->s->ctx, &st);
-	st.health |= stats_health(rq->s, now_ns());
+	st.health |= stats_health(rq->s, now);
 	if (!st.last_error[0])
 		strcpy(st.last_error, rq->s->events.last_error);
 	z_assert(nla_put_string(msg, NLPROTO_A_DAEMON_VERSION, ZSWAPD_VERSION) == 0);
@@ -88,6 +93,8 @@ int answer_status(const struct request *rq, struct nlattr **attrs)
 	z_assert(nla_put_u32(msg, NLPROTO_A_PID, st.pid) == 0);
 	z_assert(nla_put_u8(msg, NLPROTO_A_STATE, (uint8_t)st.state) == 0);
 	z_assert(nla_put_u32(msg, NLPROTO_A_HEALTH, st.health) == 0);
+	z_assert(nla_put_u8(msg, NLPROTO_A_STORE_STATE,
+			    (uint8_t)stats_snapshot(rq->s, now)->counters[CTR_store_state]) == 0);
 	put_text(msg, NLPROTO_A_LAST_ERROR, st.last_error, sizeof(st.last_error));
 	reply_put_out(rq, msg);
 	return 0;

@@ -33,8 +33,9 @@ struct event {
 	uint64_t count;	 /* 0: left out */
 	const char *key; /* NULL: left out */
 	const struct stats_job *job;
-	bool has_state;
+	bool has_state, has_store_state;
 	enum nlproto_state state;
+	enum nlproto_store_state store_state;
 	char text[NLPROTO_LINE_MAX];
 };
 
@@ -213,6 +214,8 @@ static struct nl_msg *event_message(const struct stats_server *s, const struct e
 		put_text(msg, NLPROTO_A_KEY, ev->key, NLPROTO_NAME_MAX);
 	if (ev->has_state)
 		z_assert(nla_put_u8(msg, NLPROTO_A_STATE, (uint8_t)ev->state) == 0);
+	if (ev->has_store_state)
+		z_assert(nla_put_u8(msg, NLPROTO_A_STORE_STATE, (uint8_t)ev->store_state) == 0);
 	if (ev->job)
 		put_job(msg, ev->job);
 	put_text(msg, NLPROTO_A_TEXT, ev->text, sizeof(ev->text));
@@ -302,7 +305,36 @@ static void look_at_counter(const struct out *o, const struct rule *rule, const 
 	send_event(o, &ev);
 }
 
-/* For the health: a store that fails is tried again every second. */
+/* What it was at the first look is no change. */
+static void look_at_store_state(const struct out *o, const uint64_t *values)
+{
+	static const char *const texts[] = {
+		[NLPROTO_STORE_NONE] = "there is no store",
+		[NLPROTO_STORE_OK] = "the store is in order again",
+		[NLPROTO_STORE_DEGRADED] = "requests to the store fail or have failed lately",
+		[NLPROTO_STORE_STALLED] = "the store has not answered for seconds; what needs it "
+					  "waits, and nothing is dropped",
+		[NLPROTO_STORE_LOST] = "the store is lost; no page leaves memory any more, and "
+				       "those in the store can't be read",
+	};
+	enum nlproto_store_state state = (enum nlproto_store_state)values[CTR_store_state];
+	struct event ev = {
+		.kind = NLPROTO_EVENT_STORE_STATE, .has_store_state = true, .store_state = state};
+	struct stats_events *e = &o->s->events;
+	bool known = e->store_known && e->store_state != state;
+
+	e->store_known = true;
+	e->store_state = state;
+	if (!known)
+		return;
+	snprintf(ev.text, sizeof(ev.text), "%s",
+		 state < ARRAY_SIZE(texts) ? texts[state] : "the store is in another state");
+	if (state == NLPROTO_STORE_STALLED || state == NLPROTO_STORE_LOST)
+		remember_error(e, ev.text);
+	send_event(o, &ev);
+}
+
+/* For the health: failed writes of the last minute. */
 static void look_at_store(const struct out *o, const uint64_t *values)
 {
 	struct stats_events *e = &o->s->events;
@@ -474,6 +506,7 @@ uint64_t stats_events_work(struct stats_server *s, uint64_t now, bool last, stat
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		look_at_counter(&o, &rules[i], snap->counters);
 	look_at_store(&o, snap->counters);
+	look_at_store_state(&o, snap->counters);
 	look_at_limit(&o, snap->counters);
 	look_at_state(&o);
 	look_at_jobs(&o);

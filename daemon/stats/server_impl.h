@@ -112,10 +112,12 @@ struct stats_events {
 	enum nlproto_state state;
 	uint32_t jobs_told[STATS_JOBS]; /* ids of those known to have ended */
 	bool takeovers_known;
-	bool limit_told;			 /* and still there */
-	uint64_t write_errors;			 /* of the store, at the last look */
-	uint64_t write_failed_at;		 /* ns; when that rose; 0 never */
-	bool store_failed;			 /* not long ago */
+	bool limit_told;	  /* and still there */
+	uint64_t write_errors;	  /* of the store, at the last look */
+	uint64_t write_failed_at; /* ns; when that rose; 0 never */
+	bool store_failed;	  /* not long ago */
+	bool store_known;
+	enum nlproto_store_state store_state;
 	uint64_t told[NLPROTO_EVENT_MAX + 1];	 /* what had been counted when last told */
 	uint64_t sent_at[NLPROTO_EVENT_MAX + 1]; /* ns, 0 never */
 	struct stats_follower followers[STATS_FOLLOWERS];

@@ -19,6 +19,9 @@ _Static_assert(CONFIG_TEXT_MAX <= NLPROTO_TEXT_MAX, "an option's value fits");
 _Static_assert(CONFIG_ORIGIN_MAX <= NLPROTO_NOTE_MAX, "an option's origin fits");
 _Static_assert(CONTROL_TEXT_MAX <= NLPROTO_LINE_MAX, "what a change did fits");
 _Static_assert(CONTROL_REPORT_MAX <= STATS_REPORT_MAX, "what a reload did fits");
+_Static_assert((int)ENGINE_STORE_OK == (int)NLPROTO_STORE_OK &&
+		       (int)ENGINE_STORE_LOST == (int)NLPROTO_STORE_LOST,
+	       "the same order");
 _Static_assert(CONTROL_PARTLY == STATS_CHANGE_PARTLY, "the same outcome");
 
 struct endpoint {

@@ -331,6 +331,17 @@ static void what_the_daemon_says_counts(void **state)
 	health(NLPROTO_HEALTH_STORE_MISSING);
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "store", "not there at the start");
+	health(NLPROTO_HEALTH_STORE_STALLED);
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "store", "does not answer");
+	health(NLPROTO_HEALTH_STORE_LOST);
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "store", "lost");
+	good_answers();
+	set("store_retired_bytes", MIB(7));
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "store", "7.0 MiB of it are not used any more");
+	set("store_retired_bytes", 0);
 	health(NLPROTO_HEALTH_STORE_FULL);
 	assert_counts(1, 0);
 	assert_line(DOCTOR_FINDING, "store", "full");

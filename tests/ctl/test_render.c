@@ -150,6 +150,8 @@ static void status_screen(void **state)
 	fill();
 	two_histograms();
 	status.health.v = NLPROTO_HEALTH_CHECKSUM | NLPROTO_HEALTH_NO_DISCARD | 1u << 31;
+	set("store_retired_bytes", MIB(3));
+	set_num(&status.store_state, NLPROTO_STORE_DEGRADED);
 	set_text(&status.last_error, "store: \x1b[31mbad\nsector");
 	assert_text(status_of_all,
 		    "device       zswap0  /dev/zswap/zswap0\n"
@@ -160,7 +162,7 @@ static void status_screen(void **state)
 		    "ratio        4.17 (same-filled pages left out)\n"
 		    "memory       230.0 MiB of 256.0 MiB (89.8 %), metadata 8.3 MiB\n"
 		    "             200000 pages in 195.3 MiB, ratio 4.00\n"
-		    "store        40.0 MiB of 8.0 GiB (0.5 %)\n"
+		    "store        40.0 MiB of 8.0 GiB (0.5 %), 3.0 MiB retired; degraded\n"
 		    "             50000 pages in 39.1 MiB, ratio 5.00\n"
 		    "reads        1000 pages: memory 70.0 %, store 20.0 %,\n"
 		    "             same-filled 9.0 %, empty 1.0 %\n"
@@ -181,6 +183,7 @@ static void status_screen(void **state)
 static void nothing_stored_is_a_dash(void **state)
 {
 	status.state.v = 77;
+	set_num(&status.store_state, NLPROTO_STORE_NONE);
 	assert_text(status_of_all,
 		    "device       zswap0  /dev/zswap/zswap0\n"
 		    "transport    fuse\n"
@@ -190,7 +193,7 @@ static void nothing_stored_is_a_dash(void **state)
 		    "ratio        - (same-filled pages left out)\n"
 		    "memory       0 B of 0 B (-), metadata 0 B\n"
 		    "             0 pages in 0 B, ratio -\n"
-		    "store        0 B of 0 B (-)\n"
+		    "store        0 B of 0 B (-); none\n"
 		    "             0 pages in 0 B, ratio -\n"
 		    "reads        0 pages: memory -, store -,\n"
 		    "             same-filled -, empty -\n"
@@ -215,7 +218,7 @@ static void nothing_stored_is_a_dash(void **state)
 		    "ratio        - (same-filled pages left out)\n"
 		    "memory       0 B of 0 B (-), metadata 0 B\n"
 		    "             0 pages in 100 B, ratio -\n"
-		    "store        0 B of 0 B (-)\n"
+		    "store        0 B of 0 B (-); none\n"
 		    "             0 pages in 0 B, ratio -\n"
 		    "reads        0 pages: memory -, store -,\n"
 		    "             same-filled -, empty -\n"
@@ -244,7 +247,7 @@ static void unreadable_values_hide_no_others(void **state)
 		    "ratio        ? (same-filled pages left out)\n"
 		    "memory       ? of ? (?), metadata ?\n"
 		    "             ? pages in ?, ratio ?\n"
-		    "store        ? of ? (?)\n"
+		    "store        ? of ? (?); ?\n"
 		    "             ? pages in ?, ratio ?\n"
 		    "reads        ? pages: memory ?, store ?,\n"
 		    "             same-filled ?, empty ?\n"
@@ -466,6 +469,28 @@ static void an_event_tells_its_number_once(void **state)
 				 "all)\n");
 }
 
+static void the_store_s_state_has_its_word(void **state)
+{
+	struct ctl_event e = {.device = "d",
+			      .kind = {true, NLPROTO_EVENT_STORE_STATE},
+			      .store_state = {true, NLPROTO_STORE_LOST}};
+	char buf[512] = "", *text;
+	FILE *f = fmemopen(buf, sizeof(buf), "w");
+
+	assert_non_null(f);
+	render_event_json(f, &e);
+	e.store_state.v = 17;
+	render_event_json(f, &e);
+	fclose(f);
+	assert_non_null(strstr(buf, "\"event\": \"store_state\""));
+	assert_non_null(strstr(buf, "\"store_state\": \"lost\"}"));
+	assert_null(strstr(strchr(buf, '\n'), "\"store_state\": "));
+	set_num(&status.store_state, 9);
+	text = text_of(status_of_all);
+	assert_non_null(strstr(text, "; state 9\n"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +506,7 @@ int main(void)
 		cmocka_unit_test(wrong_expositions_are_seen),
 		cmocka_unit_test_setup(versions, set_up),
 		cmocka_unit_test(an_event_tells_its_number_once),
+		cmocka_unit_test_setup(the_store_s_state_has_its_word, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

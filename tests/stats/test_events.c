@@ -161,6 +161,60 @@ static void counters_show_in_the_health(void **state)
 	assert_int_equal(health_at(60 * RIG_SECOND), want | NLPROTO_HEALTH_STORE_FULL);
 }
 
+static uint64_t store_state_shown(void)
+{
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_STATUS);
+	assert_int_equal(rig_ask(&p), 0);
+	return num(rig_parse(rig.msg[0], NLPROTO_CMD_STATUS)[NLPROTO_A_STORE_STATE]);
+}
+
+static void the_store_s_state_is_told(void **state)
+{
+	static const struct {
+		enum nlproto_store_state state;
+		uint32_t health;
+		const char *text;
+	} steps[] = {
+		{NLPROTO_STORE_DEGRADED, 0, "fail"},
+		{NLPROTO_STORE_STALLED, NLPROTO_HEALTH_STORE_STALLED, "nothing is dropped"},
+		{NLPROTO_STORE_OK, 0, "in order again"},
+		{NLPROTO_STORE_LOST, NLPROTO_HEALTH_STORE_LOST, "the store is lost"},
+		{NLPROTO_STORE_NONE, 0, "there is no store"},
+		{(enum nlproto_store_state)7, 0, "another state"},
+	};
+	struct nlattr **a;
+	uint64_t seq;
+
+	rig.counters[CTR_store_state] = NLPROTO_STORE_OK;
+	rig_work(RIG_SECOND);
+	seq = rig.n;
+	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+		rig.counters[CTR_store_state] = steps[i].state;
+		rig_work(RIG_SECOND);
+		assert_int_equal(rig.n, 1);
+		a = check_event(0, NLPROTO_EVENT_STORE_STATE, ++seq, 0);
+		assert_int_equal(num(a[NLPROTO_A_STORE_STATE]), steps[i].state);
+		assert_non_null(strstr(nla_get_string(a[NLPROTO_A_TEXT]), steps[i].text));
+		rig_work(RIG_SECOND);
+		assert_int_equal(rig.n, 0);
+		assert_int_equal(health_at(0), steps[i].health);
+		assert_int_equal(store_state_shown(), steps[i].state);
+	}
+}
+
+/* What is retired can't be used: without it, the rest may be full. */
+static void a_retired_place_is_no_room(void **state)
+{
+	rig.counters[CTR_store_size_bytes] = MIB(100);
+	rig.counters[CTR_store_used_bytes] = MIB(78);
+	rig.counters[CTR_stored_compressed_bytes] = MIB(76);
+	assert_int_equal(health_at(RIG_SECOND), 0);
+	rig.counters[CTR_store_retired_bytes] = MIB(20);
+	assert_int_equal(health_at(RIG_SECOND), NLPROTO_HEALTH_STORE_FULL);
+}
+
 static void the_limit_is_told_when_it_is_reached(void **state)
 {
 	rig.counters[CTR_memory_used_bytes] = MIB(63);
@@ -454,6 +508,8 @@ int main(void)
 		T(a_fast_counter_is_told_once_a_second),
 		T(the_last_error_stays_in_sight),
 		T(counters_show_in_the_health),
+		T(the_store_s_state_is_told),
+		T(a_retired_place_is_no_room),
 		T(the_limit_is_told_when_it_is_reached),
 		T(states_are_told),
 		T(the_end_of_a_job_is_told),
