@@ -24,6 +24,8 @@ static int check_options(const struct engine_options *o)
 			o->store.nplaces, PLACES_KEPT + 2);
 		return -EINVAL;
 	}
+	if (o->standby && (o->state_fd < 0 || o->front_fd < 0))
+		return -EINVAL;
 	if (o->state_fd >= 0)
 		return 0; /* the limit is as it was */
 	return limit_check(o->memory_limit, o->nqueues);
@@ -44,7 +46,7 @@ static int open_state(struct engine *e, const struct engine_options *o)
 		return r;
 	e->state = s;
 	if (s->geo.nslots == geo.nslots && s->geo.nplaces == geo.nplaces)
-		return limit_init(e, o);
+		return 0;
 	log_err("state: holds %" PRIu64 " slots, %u places, but %" PRIu64 ", %u are "
 		"configured; start with the former configuration, or swap off first",
 		s->geo.nslots, s->geo.nplaces, geo.nslots, geo.nplaces);
@@ -85,7 +87,7 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 	r = open_state(e, o);
 	if (r < 0)
 		return r;
-	r = front_new(&e->front, e->state->geo.nframes, o->front_fd);
+	r = front_new(&e->front, e->state->geo.nframes, o->front_fd, e->state->generations);
 	if (r < 0)
 		return r;
 	r = new_histograms(e);
@@ -101,11 +103,32 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 	if (r < 0)
 		return r;
 	if (o->state_fd >= 0) {
-		r = recover(e);
-		if (r < 0)
-			return r;
+		r = recovery_new(&e->recovery, e->state);
+		return r < 0 || o->standby ? r : engine_take_over(e);
 	}
+	limit_init(e, o);
 	recover_sort_out(e);
+	return 0;
+}
+
+/* A pass of these many frames takes some 2 ms. */
+#define HOLD_FRAMES 32u
+
+bool engine_standby_hold(struct engine *e)
+{
+	return e->recovery && front_hold(e->front, HOLD_FRAMES);
+}
+
+int engine_take_over(struct engine *e)
+{
+	if (!e->recovery)
+		return -EINVAL;
+	state_take_over(e->state);
+	limit_keep(e);
+	recover(e);
+	recover_sort_out(e);
+	recovery_free(e->recovery);
+	e->recovery = NULL;
 	return 0;
 }
 
@@ -152,6 +175,7 @@ void engine_free(struct engine *e)
 		close_fd(e->queues[i].wake_fd);
 	close_fd(e->mover_fd);
 	idstack_deinit(&e->records);
+	recovery_free(e->recovery);
 	free(e->frame_segment);
 	free(e->dead_next);
 	free(e->histograms);

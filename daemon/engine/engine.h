@@ -100,6 +100,11 @@ struct engine_options {
 	 */
 	int state_fd;
 	int front_fd;
+	/*
+	 * With both memfds, of an engine that may still be at work in another process: only map
+	 * and allocate, until engine_take_over().
+	 */
+	bool standby;
 };
 
 struct engine;
@@ -112,6 +117,23 @@ uint64_t engine_memory_min(unsigned nqueues);
 int engine_new(struct engine **ret, const struct engine_options *o);
 /* After all queues and the evictor are freed. */
 void engine_free(struct engine *e);
+
+/*
+ * Standing by.  An engine made with `standby` writes nothing to the memfds, and needs no memory for
+ * its takeover.  Call mlockall(MCL_CURRENT | MCL_FUTURE) before it is made: then what it maps and
+ * allocates is present and stays.  Until it has taken over nothing else may be called but
+ * engine_queue_new() and engine_queue_free(), the setters of level, overlap and poll, and
+ * engine_free().
+ *
+ * engine_standby_hold() maps frames of the front tier that became present since the last call, so
+ * that they are locked here as well.  It does a bounded part of it, some 2 ms; true: there is more.
+ * With nothing new it costs a load.  Call it some 50 times a second.
+ *
+ * engine_take_over() when the other process is dead: waited for, not only killed.  Cannot fail for
+ * want of anything.  -EINVAL: not standing by.
+ */
+bool engine_standby_hold(struct engine *e);
+int engine_take_over(struct engine *e);
 
 /* The memfds, for a successor.  Owned by the engine. */
 int engine_state_fd(const struct engine *e);

@@ -73,15 +73,6 @@ static int init_places(struct evictor *v)
 	return 0;
 }
 
-/* Frames that a former process left in use are present already. */
-static void register_present_frames(struct evictor *v)
-{
-	for (uint32_t i = 0; i < v->e->front->top; i++) {
-		if (atomic_load(&v->e->frame_segment[i]) != SEGMENT_NONE)
-			evictor_register_frame(v, i, true);
-	}
-}
-
 static void release(struct evictor *v)
 {
 	if (v->staging != MAP_FAILED)
@@ -136,7 +127,6 @@ int evictor_new(struct evictor **ret, struct engine *e)
 		v->staging_index = v->nbuffers;
 		v->staging_registered =
 			ring_set_buffer(&v->ring, v->staging_index, v->staging, SEGMENT_SIZE) == 0;
-		register_present_frames(v);
 	}
 	*ret = v;
 	return 0;

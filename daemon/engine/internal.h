@@ -136,6 +136,8 @@ struct shrink {
 	uint32_t ended;	      /* as struct job's */
 };
 
+struct recovery;
+
 struct engine {
 	/* set at start */
 	struct state *state;
@@ -146,6 +148,7 @@ struct engine {
 		*frame_segment; /* which segment a frame belongs to; atomic, by the owner */
 	uint32_t *dead_next;
 	int mover_fd;			  /* eventfd */
+	struct recovery *recovery;	  /* until the takeover is done */
 	struct histogram_set *histograms; /* a queue, then the mover's */
 
 	/* atomic, any thread */
@@ -241,16 +244,21 @@ uint32_t engine_limit_frames(const struct engine *e);
 uint32_t engine_reserve_frames(const struct engine *e);
 /* -EINVAL: less than the threads need; logged. */
 int limit_check(uint64_t limit, unsigned nqueues);
-/* At the start, once there is a state.  Logged. */
-int limit_init(struct engine *e, const struct engine_options *o);
+/* At the start, of a new state. */
+void limit_init(struct engine *e, const struct engine_options *o);
+/* Of a state that is taken over: as it was, as far as it can be. */
+void limit_keep(struct engine *e);
 
 /* job.c */
 /* Sets the limit; what is above it is shown as a shrink. */
 void job_limit_set(struct engine *e, uint32_t frames);
 
 /* recover.c */
-/* A takeover, before any thread runs: makes records and index whole.  -ENOMEM. */
-int recover(struct engine *e);
+/* All memory that recover() needs.  -ENOMEM. */
+int recovery_new(struct recovery **ret, const struct state *s);
+void recovery_free(struct recovery *r);
+/* A takeover, before any thread runs: makes records and index whole. */
+void recover(struct engine *e);
 /* Of new records and of recovered ones: finds what is free and what is dead. */
 void recover_sort_out(struct engine *e);
 

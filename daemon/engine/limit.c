@@ -75,19 +75,15 @@ int limit_check(uint64_t limit, unsigned nqueues)
 	return -EINVAL;
 }
 
-int limit_init(struct engine *e, const struct engine_options *o)
+void limit_init(struct engine *e, const struct engine_options *o)
 {
-	bool kept = o->state_fd >= 0;
-	uint64_t limit = kept ? kept_limit(e) : o->memory_limit;
-	int r;
+	atomic_store(&e->state->header->limit, (uint32_t)(o->memory_limit / SEGMENT_SIZE));
+	atomic_store(&e->state->header->reserve, reserve_of(o->memory_reserve));
+}
 
-	r = limit_check(limit, e->nqueues);
-	if (r < 0)
-		return r;
-	atomic_store(&e->state->header->limit, (uint32_t)(limit / SEGMENT_SIZE));
-	if (!kept)
-		atomic_store(&e->state->header->reserve, reserve_of(o->memory_reserve));
-	return 0;
+void limit_keep(struct engine *e)
+{
+	atomic_store(&e->state->header->limit, (uint32_t)(kept_limit(e) / SEGMENT_SIZE));
 }
 
 /* Bytes of objects that the store has room for. */

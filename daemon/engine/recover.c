@@ -5,6 +5,13 @@
  * The index and what the records say about frames and places are trusted, each of which was
  * published by a single store; everything else is computed again: live counts from the index words,
  * free records, frames and places from what is left over.
+ *
+ * Whoever waits for a page waits for this, and its time grows with the device: every word is looked
+ * at.  So no memory is asked for here, runs of empty words are passed over by the cache line, and
+ * what the words add up to is collected in a dense table of 16 bytes a segment, not in the records.
+ *
+ * It may itself be cut short at any point: nothing of what it relies on is changed by it in a way
+ * that a second try would read differently.
  */
 #include "daemon/engine/internal.h"
 
@@ -12,12 +19,52 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* What the index says of a segment. */
+struct tally {
+	uint64_t live; /* objects in the high half, bytes in the low half */
+	uint32_t end;  /* of the last object; bytes */
+	uint32_t room; /* words may name bytes below this; 0: no words may name it */
+};
+
+struct recovery {
+	uint32_t nsegments;
+	struct tally *tallies; /* one more than there are segments, for words that name none */
+	bool *places;	       /* which ones earlier records have claimed */
+	uint64_t same, lost, made_lost; /* slots */
+};
+
+int recovery_new(struct recovery **ret, const struct state *s)
+{
+	struct recovery *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->nsegments = s->nsegments;
+	r->tallies = calloc((size_t)s->nsegments + 1, sizeof(*r->tallies));
+	r->places = calloc((size_t)s->geo.nplaces + 1, sizeof(*r->places));
+	if (!r->tallies || !r->places) {
+		recovery_free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	return 0;
+}
+
+void recovery_free(struct recovery *r)
+{
+	if (!r)
+		return;
+	free(r->tallies);
+	free(r->places);
+	free(r);
+}
+
 /*
  * Makes the record's phase one that a new process can go on from; false if it makes no sense.
- * @places: which ones earlier records have claimed.
  */
-static bool recover_record(struct engine *e, struct segment *s, bool *places)
+static bool recover_record(struct engine *e, struct segment *s)
 {
+	bool *places = e->recovery->places;
 	struct segment_where where = segment_where_load(s);
 	bool frame = where.frame < e->state->geo.nframes;
 	bool place = where.place < e->state->geo.nplaces;
@@ -48,85 +95,116 @@ static bool recover_record(struct engine *e, struct segment *s, bool *places)
 	return false;
 }
 
-static int recover_records(struct engine *e)
+/* No two segments may have the same number, whatever happened to the header. */
+static void raise_seq(struct engine *e, uint64_t seq)
 {
-	cleanup_free bool *places = calloc(e->state->geo.nplaces + 1, sizeof(*places));
+	if (seq >= atomic_load(&e->state->header->next_seq) && seq < UINT64_MAX / 2)
+		atomic_store(&e->state->header->next_seq, seq + 1);
+}
 
-	if (!places)
-		return -ENOMEM;
+static void recover_records(struct engine *e)
+{
 	for (uint32_t i = 0; i < e->state->nsegments; i++) {
 		struct segment *s = &e->state->segments[i];
+		enum segment_state state;
 
 		segment_added_set(s, 0);
 		atomic_store(&s->released, 0);
-		/* Only says who leaves memory first. */
 		if (s->kind > SEGMENT_SURVIVOR)
 			s->kind = SEGMENT_PLAIN;
-		if (recover_record(e, s, places))
+		if (!recover_record(e, s)) {
+			log_err("state: record of segment %u makes no sense; its pages are lost",
+				i);
+			segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
+			segment_state_set(s, SEGMENT_FREE);
+		}
+		state = segment_state_load(s);
+		if (state == SEGMENT_FREE || state == SEGMENT_RETIRED)
 			continue;
-		log_err("state: record of segment %u makes no sense; its pages are lost", i);
-		segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
-		segment_state_set(s, SEGMENT_FREE);
+		raise_seq(e, s->seq);
+		e->recovery->tallies[i].room = SEGMENT_SIZE;
 	}
-	front_settle(e->front);
-	return 0;
+	front_settle(e->front, engine_limit_frames(e));
 }
 
-/* Counts the objects again; a word that points nowhere becomes LOST. */
-static int recover_index(struct engine *e)
+/* Counts what the word names; one that points nowhere becomes LOST. */
+static inline void recover_word(struct recovery *r, index_word *w)
+{
+	uint64_t word = index_load(w);
+	uint32_t id = index_segment(word), size = index_size(word);
+	uint32_t end = index_offset(word) + size;
+	struct tally *t;
+
+	if (unlikely(index_tag(word) != INDEX_OBJECT)) {
+		r->same += index_tag(word) == INDEX_SAME;
+		r->lost += index_tag(word) == INDEX_LOST;
+		return;
+	}
+	t = &r->tallies[id < r->nsegments ? id : r->nsegments];
+	if (unlikely(end > t->room || size < sizeof(struct object))) {
+		index_publish(w, INDEX_LOST);
+		r->made_lost++;
+		return;
+	}
+	t->live += segment_one(size);
+	if (end > t->end)
+		t->end = end;
+}
+
+#define LINE_WORDS (CACHE_LINE / sizeof(index_word))
+
+/* relaxed: nobody else is there. */
+static inline bool line_is_empty(index_word *w)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = 0; i < LINE_WORDS; i++)
+		any |= atomic_load_explicit(&w[i], memory_order_relaxed);
+	return any == INDEX_EMPTY;
+}
+
+static void recover_words(struct engine *e)
+{
+	uint64_t nslots = e->state->geo.nslots;
+
+	for (uint64_t first = 0; first < nslots; first += LINE_WORDS) {
+		index_word *w = &e->state->index[first];
+		uint64_t n = min_u64(nslots - first, LINE_WORDS);
+
+		if (n == LINE_WORDS && line_is_empty(w))
+			continue;
+		for (uint64_t i = 0; i < n; i++)
+			recover_word(e->recovery, &w[i]);
+	}
+}
+
+static void recover_index(struct engine *e)
 {
 	struct counter_set *c = &e->mover_counters;
-	cleanup_free uint32_t *ends = calloc(e->state->nsegments, sizeof(*ends));
-	uint64_t lost = 0;
+	struct recovery *r = e->recovery;
 
-	if (!ends)
-		return -ENOMEM;
-	for (uint64_t slot = 0; slot < e->state->geo.nslots; slot++) {
-		index_word *w = &e->state->index[slot];
-		uint64_t word = index_load(w);
-		uint32_t id = index_segment(word);
-		uint64_t end = (uint64_t)index_offset(word) + index_size(word);
-		struct segment *s;
-
-		if (index_tag(word) == INDEX_SAME)
-			counter_add(c, CTR_slots_same_filled, 1);
-		if (index_tag(word) == INDEX_LOST)
-			counter_add(c, CTR_slots_lost, 1);
-		if (index_tag(word) != INDEX_OBJECT)
-			continue;
-		s = &e->state->segments[id < e->state->nsegments ? id : 0];
-		if (id >= e->state->nsegments || segment_state_load(s) == SEGMENT_FREE ||
-		    segment_state_load(s) == SEGMENT_RETIRED || end > SEGMENT_SIZE ||
-		    index_size(word) < sizeof(struct object)) {
-			index_publish(w, INDEX_LOST);
-			counter_add(c, CTR_slots_lost, 1);
-			lost++;
-			continue;
-		}
-		segment_added_set(s, segment_live_load(s) + segment_one(index_size(word)));
-		ends[id] = (uint32_t)max_u64(ends[id], end);
-	}
-	/* A segment that was open when its writer died never had its length written down. */
+	recover_words(e);
 	for (uint32_t i = 0; i < e->state->nsegments; i++) {
 		struct segment *s = &e->state->segments[i];
 
-		s->used = (uint32_t)max_u64(s->used <= SEGMENT_SIZE ? s->used : 0, ends[i]);
+		segment_added_set(s, r->tallies[i].live);
+		/* A segment that was open when its writer died never had its length written down.
+		 */
+		s->used =
+			(uint32_t)max_u64(s->used <= SEGMENT_SIZE ? s->used : 0, r->tallies[i].end);
 	}
-	if (lost)
+	counter_add(c, CTR_slots_same_filled, r->same);
+	counter_add(c, CTR_slots_lost, r->lost + r->made_lost);
+	if (r->made_lost)
 		log_err("state: %" PRIu64 " slots point to nothing; reading them is an I/O error",
-			lost);
-	return 0;
+			r->made_lost);
 }
 
-int recover(struct engine *e)
+void recover(struct engine *e)
 {
-	int r = recover_records(e);
-
-	if (r == 0)
-		r = recover_index(e);
-	if (r == 0)
-		atomic_fetch_add(&e->state->header->takeovers, 1);
-	return r;
+	recover_records(e);
+	recover_index(e);
+	atomic_fetch_add(&e->state->header->takeovers, 1);
 }
 
 void recover_sort_out(struct engine *e)

@@ -170,6 +170,9 @@ static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 	counter_add(v->c, CTR_store_write_requests_total, 1);
 	counter_add(v->c, CTR_store_write_bytes_total, w->len);
 	store_watch_sent(&e->mover_watch, now);
+	/* One that a former process left: not at the start, which has to be over soon. */
+	if (!v->registered[frame] && !v->register_warned)
+		evictor_register_frame(v, frame, true);
 	ring_store_write(&v->ring, &w->op, front_frame(e->front, frame), w->len,
 			 e->store.data_offset + (uint64_t)w->place * SEGMENT_SIZE,
 			 v->registered[frame] ? (int)frame : -1);

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The front tier's memory, and how a process that stands by keeps it.
+ *
+ * The memory is locked by who works on it.  When that dies, its pages are anybody's to swap out: to
+ * the very device that nobody serves then.  So the next process holds them before: its mapping is
+ * locked, too.  But locking counts for pages that are in a page table, and since the memfd is full
+ * of holes, which reading would fill, only frames known to be present may be read in: those that
+ * have a generation (generation.h).  A frame that the worker punches is unmapped here by that.
+ *
+ * One race is left.  A frame can be punched between the look at its generation and the reading,
+ * which makes it present again, as 1 MiB of zeroes that nobody counts until the frame is grown the
+ * next time or a takeover finds it (front_settle()).  It cannot be given back here: by the time
+ * that is noticed, it may have been grown and hold pages.
+ */
 #include "daemon/front/front.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -45,7 +59,29 @@ static void *map_unfilled(int fd, uint64_t size)
 	return base;
 }
 
-int front_new(struct front **ret, uint32_t nframes, int fd)
+static int init_tables(struct front *f, bool holds)
+{
+	f->absent = calloc(f->nframes, sizeof(*f->absent));
+	if (!f->absent)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->nframes; i++)
+		f->absent[f->nabsent++] = f->nframes - 1 - i;
+	if (holds) {
+		f->held = calloc(f->nframes, sizeof(*f->held));
+		if (!f->held)
+			return -ENOMEM;
+	}
+	return idstack_init(&f->free, f->nframes);
+}
+
+static void free_tables(struct front *f)
+{
+	idstack_deinit(&f->free);
+	free(f->absent);
+	free(f->held);
+}
+
+int front_new(struct front **ret, uint32_t nframes, int fd, struct generations *generations)
 {
 	uint64_t size = (uint64_t)nframes * FRAME_SIZE;
 	struct front *f;
@@ -62,12 +98,10 @@ int front_new(struct front **ret, uint32_t nframes, int fd)
 	if (!f)
 		return -ENOMEM;
 	f->nframes = nframes;
-	f->absent = calloc(nframes, sizeof(*f->absent));
-	r = f->absent ? idstack_init(&f->free, nframes) : -ENOMEM;
+	f->generations = generations;
+	r = init_tables(f, fd >= 0);
 	if (r < 0)
 		goto fail;
-	for (uint32_t i = 0; i < nframes; i++)
-		f->absent[f->nabsent++] = nframes - 1 - i;
 	f->fd = fd >= 0 ? fd : front_memfd(size);
 	if (f->fd < 0) {
 		r = f->fd;
@@ -86,8 +120,7 @@ int front_new(struct front **ret, uint32_t nframes, int fd)
 	*ret = f;
 	return 0;
 fail:
-	idstack_deinit(&f->free);
-	free(f->absent);
+	free_tables(f);
 	free(f);
 	return r;
 }
@@ -98,8 +131,7 @@ void front_free(struct front *f)
 		return;
 	munmap(f->base, (uint64_t)f->nframes * FRAME_SIZE);
 	close_fd(f->fd);
-	idstack_deinit(&f->free);
-	free(f->absent);
+	free_tables(f);
 	free(f);
 }
 
@@ -109,45 +141,123 @@ static void add_present(struct front *f, int n)
 	atomic_store_explicit(&f->present, front_present(f) + (uint32_t)n, memory_order_release);
 }
 
-bool front_claim(struct front *f, uint32_t frame)
+bool front_hold(struct front *f, unsigned max)
 {
-	/* The stack is still as front_new() made it, but for what was claimed. */
-	uint32_t *entry = &f->absent[f->nframes - 1 - frame];
+	if (f->next == 0) {
+		f->last = generation_last(f->generations);
+		if (f->last == f->held_last)
+			return false;
+		f->missed = false;
+	}
+	for (; f->next < f->nframes; f->next++) {
+		uint32_t n = generation_load(f->generations, f->next);
 
-	if (*entry != frame)
-		return false;
-	*entry = FRAME_NONE;
+		if (n == GENERATION_ABSENT || n == f->held[f->next])
+			continue;
+		if (max-- == 0)
+			return true;
+		if (madvise(front_frame(f, f->next), FRAME_SIZE, MADV_POPULATE_READ) == 0)
+			f->held[f->next] = n;
+		else
+			f->missed = true; /* the next walk tries again */
+	}
+	f->next = 0;
+	if (!f->missed)
+		f->held_last = f->last;
+	return false;
+}
+
+/* Where the stack, being as front_new() made it but for what was claimed, has the frame. */
+static uint32_t *absent_entry(struct front *f, uint32_t frame)
+{
+	return &f->absent[f->nframes - 1 - frame];
+}
+
+static void take_present(struct front *f, uint32_t frame)
+{
+	*absent_entry(f, frame) = FRAME_NONE;
 	f->top = (uint32_t)max_u64(f->top, frame + 1);
 	add_present(f, 1);
+}
+
+bool front_claim(struct front *f, uint32_t frame)
+{
+	if (*absent_entry(f, frame) != frame)
+		return false;
+	take_present(f, frame);
+	if (generation_load(f->generations, frame) == GENERATION_ABSENT)
+		generation_begin(f->generations, frame);
 	return true;
 }
 
-/* One call for neighbours: there may be a hundred thousand frames. */
+/* Backwards, so that low numbers are taken first. */
+static void settle_frames(struct front *f, uint32_t limit)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t frame = f->nframes; frame-- > 0;) {
+		uint32_t n = generation_load(f->generations, frame);
+		uint32_t entry = *absent_entry(f, frame);
+
+		if (n != GENERATION_ABSENT)
+			generation_raise(f->generations, n);
+		if (entry == FRAME_NONE)
+			continue;
+		if (n != GENERATION_ABSENT && front_present(f) < limit) {
+			take_present(f, frame);
+			front_put(f, frame);
+			continue;
+		}
+		if (n != GENERATION_ABSENT)
+			generation_end(f->generations, frame);
+		f->absent[kept++] = frame;
+	}
+	f->nabsent = kept;
+}
+
+/* Whether the memory that is there is that of the present frames. */
+static bool all_counted(struct front *f)
+{
+	struct stat st;
+
+	return fstat(f->fd, &st) == 0 &&
+	       (uint64_t)st.st_blocks * 512 == (uint64_t)front_present(f) * FRAME_SIZE;
+}
+
 static void punch(struct front *f, uint32_t first, uint32_t end)
 {
-	if (first < end &&
-	    fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first * FRAME_SIZE,
+	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first * FRAME_SIZE,
 		      (off_t)(end - first) * FRAME_SIZE) < 0)
 		log_warn("front tier: %u MiB of a former process cannot be given back: %s",
 			 end - first, strerror(errno));
 }
 
-void front_settle(struct front *f)
+/* One call for neighbours: there may be a hundred thousand frames. */
+static void punch_absent(struct front *f)
 {
-	uint32_t end = f->nframes, kept = 0;
-
-	for (uint32_t i = 0; i < f->nframes; i++) {
-		uint32_t frame = f->nframes - 1 - i;
-
-		if (f->absent[i] != FRAME_NONE) {
-			f->absent[kept++] = frame;
+	for (uint32_t i = 0, first = 0; i < f->nabsent; i++) {
+		if (i + 1 < f->nabsent && f->absent[i + 1] == f->absent[i] - 1)
 			continue;
-		}
-		punch(f, frame + 1, end);
-		end = frame;
+		punch(f, f->absent[i], f->absent[first] + 1);
+		first = i + 1;
 	}
-	punch(f, 0, end);
-	f->nabsent = kept;
+}
+
+/*
+ * Most often all is as the generations say, and one look tells.  Else the former process died while
+ * a frame came or went, or front_hold() had lost its race.
+ */
+void front_settle(struct front *f, uint32_t limit)
+{
+	settle_frames(f, limit);
+	if (all_counted(f))
+		return;
+	punch_absent(f);
+	if (all_counted(f))
+		return;
+	/* The generations are damaged: a free frame may be a hole. */
+	while (front_shrink(f, 0) != FRAME_NONE)
+		;
 }
 
 int front_grow(struct front *f, uint32_t *ret_frame)
@@ -160,6 +270,7 @@ int front_grow(struct front *f, uint32_t *ret_frame)
 	/* Fills the page tables too, so that the first store to the frame does not fault. */
 	if (madvise(front_frame(f, frame), FRAME_SIZE, MADV_POPULATE_WRITE) < 0)
 		return errno == EAGAIN ? -ENOMEM : -errno;
+	generation_begin(f->generations, frame);
 	f->nabsent--;
 	f->top = (uint32_t)max_u64(f->top, frame + 1);
 	add_present(f, 1);
@@ -174,8 +285,10 @@ uint32_t front_shrink(struct front *f, uint32_t keep)
 
 	if (frame == FRAME_NONE)
 		return FRAME_NONE;
+	generation_end(f->generations, frame);
 	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)frame * FRAME_SIZE,
 		      FRAME_SIZE) < 0) {
+		generation_begin(f->generations, frame);
 		front_put(f, frame);
 		return FRAME_NONE;
 	}

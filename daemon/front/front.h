@@ -13,12 +13,15 @@
  *	   '--- front_shrink() --'  '---- front_put() ----'
  *
  * grow and shrink: the mover's thread only.  get and put: any thread, lock-free.
+ *
+ * Another process may stand by with the same memory mapped (front_hold()): see front.c.
  */
 /* clang-format on */
 #ifndef ZSWAPD_FRONT_FRONT_H
 #define ZSWAPD_FRONT_FRONT_H
 
 #include "daemon/front/idstack.h"
+#include "daemon/state/generation.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,6 +35,7 @@ struct front {
 	int fd;
 	uint8_t *base;
 	uint32_t nframes;
+	struct generations *generations; /* shared with other processes; see there */
 	/* atomic, any thread */
 	struct idstack free;
 	_Atomic uint32_t present; /* free and in use; written by the mover */
@@ -39,21 +43,40 @@ struct front {
 	uint32_t *absent; /* stack; low numbers come first as long as nothing was given back */
 	uint32_t nabsent;
 	uint32_t top; /* frames from here on were never present */
+	/* who stands by, until it takes over */
+	uint32_t *held;	     /* the generation of a frame whose pages are mapped; else absent's */
+	uint32_t held_last;  /* all up to this one are held */
+	uint32_t next, last; /* of the walk under way: the next frame, and what to put there then */
+	bool missed;	     /* a frame in this walk */
 };
 
 /*
- * @nframes: the most there can ever be.  All frames are absent.  @fd >= 0 takes over the memory of
- * a process that went before (and owns the descriptor on success); its frames are absent as well
- * until front_claim() says otherwise; front_settle() must follow then.  -EBADMSG: @fd has another
- * size.
+ * @nframes: the most there can ever be.  All frames are absent.  @generations: of @nframes, all
+ * absent, not owned.
+ *
+ * @fd >= 0: maps the memory of a process that goes before (and owns the descriptor on success),
+ * @generations being those of that process.  Nothing is changed by that.  Once it is dead, its
+ * frames are absent here until front_claim() says otherwise; front_settle() must follow.  -EBADMSG:
+ * @fd has another size.
+ *
+ * Call mlockall() with MCL_FUTURE before, not after: that would make all frames present.
  */
-int front_new(struct front **ret, uint32_t nframes, int fd);
+int front_new(struct front **ret, uint32_t nframes, int fd, struct generations *generations);
 void front_free(struct front *f);
+
+/*
+ * While the other process works: maps the pages of frames that have become present since the last
+ * call, @max of them at most.  True: there are more.  Next to nothing when nothing has come.
+ */
+bool front_hold(struct front *f, unsigned max);
 
 /* Takeover, before any thread runs: @frame is in use.  False: somebody claimed it before. */
 bool front_claim(struct front *f, uint32_t frame);
-/* Takeover, after all claims: gives back the memory of frames that nobody claimed. */
-void front_settle(struct front *f);
+/*
+ * Takeover, after all claims: present frames that nobody claimed are free, as long as there are
+ * fewer than @limit in all.  All other memory goes back to the system.
+ */
+void front_settle(struct front *f, uint32_t limit);
 
 /* Makes one absent frame free.  -ENOSPC: none is absent; -ENOMEM: the kernel has no memory. */
 int front_grow(struct front *f, uint32_t *ret_frame);

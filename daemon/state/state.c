@@ -39,41 +39,42 @@ static void layout(struct state_header *h, uint64_t nslots, uint32_t nframes, ui
 	h->nsegments = nframes + nplaces;
 	h->index_offset = PAGE;
 	h->segments_offset = h->index_offset + align_up(nslots * sizeof(index_word), PAGE);
-	h->total_size = h->segments_offset +
-			align_up((uint64_t)h->nsegments * sizeof(struct segment), PAGE);
+	h->generations_offset = h->segments_offset +
+				align_up((uint64_t)h->nsegments * sizeof(struct segment), PAGE);
+	h->total_size =
+		h->generations_offset +
+		align_up(sizeof(struct generations) +
+				 (uint64_t)nframes * sizeof(((struct generations *)0)->frame[0]),
+			 PAGE);
 	h->checksum = header_checksum(h);
 }
 
-/* The state in @fd, which becomes its own; the pointers are not set yet. */
-static int map_state(struct state **ret, int fd, uint64_t size)
+/* The state of which @h is the header, in @fd, which becomes its own. */
+static int map_state(struct state **ret, int fd, const struct state_header *h)
 {
 	struct state *s = calloc(1, sizeof(*s));
-	void *base;
+	char *base;
 
 	if (!s)
 		return -ENOMEM;
 	/* MAP_POPULATE: no data thread may fault here later. */
-	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	base = mmap(NULL, h->total_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (base == MAP_FAILED) {
 		free(s);
 		return -errno;
 	}
 	s->fd = fd;
-	s->header = base;
+	s->fixed = *h;
+	s->header = (struct state_header *)base;
+	s->index = (index_word *)(base + h->index_offset);
+	s->segments = (struct segment *)(base + h->segments_offset);
+	s->generations = (struct generations *)(base + h->generations_offset);
+	s->geo.nslots = h->nslots;
+	s->geo.nframes = h->nframes;
+	s->geo.nplaces = h->nplaces;
+	s->nsegments = h->nsegments;
 	*ret = s;
 	return 0;
-}
-
-static void set_pointers(struct state *s)
-{
-	char *base = (char *)s->header;
-
-	s->index = (index_word *)(base + s->header->index_offset);
-	s->segments = (struct segment *)(base + s->header->segments_offset);
-	s->geo.nslots = s->header->nslots;
-	s->geo.nframes = s->header->nframes;
-	s->geo.nplaces = s->header->nplaces;
-	s->nsegments = s->header->nsegments;
 }
 
 int state_new(struct state **ret, const struct state_geometry *geo)
@@ -99,12 +100,11 @@ int state_new(struct state **ret, const struct state_geometry *geo)
 			geo->nslots, h.total_size, strerror(-r));
 		return r;
 	}
-	r = map_state(&s, fd, h.total_size);
+	r = map_state(&s, fd, &h);
 	if (r < 0)
 		return r;
 	fd = -1;
 	memcpy(s->header, &h, sizeof(h));
-	set_pointers(s);
 	for (uint32_t i = 0; i < s->nsegments; i++)
 		segment_where_set(&s->segments[i], SEGMENT_NONE, SEGMENT_NONE);
 	atomic_store(&s->header->next_seq, 1);
@@ -173,29 +173,32 @@ void state_set_owner(struct state *s, const struct state_owner *o)
 int state_attach(struct state **ret, int fd)
 {
 	struct state_header h;
-	struct state *s;
 	int r = read_header(fd, &h);
 
-	if (r < 0)
-		return r;
-	r = map_state(&s, fd, h.total_size);
-	if (r < 0)
-		return r;
-	set_pointers(s);
+	return r < 0 ? r : map_state(ret, fd, &h);
+}
+
+void state_take_over(struct state *s)
+{
+	size_t fixed = offsetof(struct state_header, next_seq);
+
+	if (memcmp(s->header, &s->fixed, fixed) != 0) {
+		log_err("state: the header was damaged while in use and is restored; the former "
+			"process wrote where it must not");
+		memcpy(s->header, &s->fixed, fixed);
+	}
 	for (uint32_t i = 0; i < s->nsegments; i++) {
 		atomic_store(&s->segments[i].pins, 0);
 		atomic_store(&s->segments[i].store_reads, 0);
 		atomic_store(&s->segments[i].dead, 0);
 	}
-	*ret = s;
-	return 0;
 }
 
 void state_free(struct state *s)
 {
 	if (!s)
 		return;
-	munmap(s->header, s->header->total_size);
+	munmap(s->header, s->fixed.total_size);
 	close_fd(s->fd);
 	free(s);
 }

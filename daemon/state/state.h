@@ -5,16 +5,21 @@
  *   0        struct state_header (one page)
  *   4096     index: nslots words of 8 bytes, to a whole page
  *   ...      segment records: nsegments of 64 bytes, to a whole page
+ *   ...      generations: nframes + 1 words of 4 bytes, to a whole page
  *
  * Offsets only, no pointers: the next process may map it anywhere.  The words and records are valid
- * at any instant; publishing one word or one record field is what changes the state.  What is
- * process-local (pins, the dead flag) is reset by state_attach().
+ * at any instant; publishing one word or one record field is what changes the state.
+ *
+ * Any number of processes may have it mapped, while one works on it.  state_attach() writes
+ * nothing, so that a successor can stand by; state_take_over() makes it this process's own, when
+ * the other is dead, and resets what was process-local (pins, the dead flag).
  *
  * The size is sealed, so that no other holder of the descriptor can cut it off under us.
  */
 #ifndef ZSWAPD_STATE_STATE_H
 #define ZSWAPD_STATE_STATE_H
 
+#include "daemon/state/generation.h"
 #include "daemon/state/index.h"
 #include "daemon/state/segment.h"
 
@@ -24,7 +29,7 @@
 #define SLOTS_MAX	 ((uint64_t)UINT32_MAX + 1) /* an object's header has 32 bits for its slot */
 
 #define STATE_MAGIC	 0x6574617453505a5aull
-#define STATE_VERSION	 3u
+#define STATE_VERSION	 4u
 
 #define STATE_DEVICE_MAX 32u /* bytes of a device's path, with its NUL */
 #define STATE_STORE_ID	 16u /* bytes */
@@ -47,6 +52,7 @@ struct state_header {
 	uint32_t reserved;
 	uint64_t index_offset;
 	uint64_t segments_offset;
+	uint64_t generations_offset;
 	uint64_t total_size;
 	uint64_t checksum;	   /* XXH3 of all above */
 	_Atomic uint64_t next_seq; /* the next segment's sequence number */
@@ -57,7 +63,7 @@ struct state_header {
 	struct state_owner owner;
 };
 
-_Static_assert(offsetof(struct state_header, next_seq) == 72, "part of the state's layout");
+_Static_assert(offsetof(struct state_header, next_seq) == 80, "part of the state's layout");
 
 struct state_geometry {
 	uint64_t nslots;  /* 1 to SLOTS_MAX */
@@ -70,8 +76,11 @@ struct state {
 	struct state_header *header;
 	index_word *index;
 	struct segment *segments;
+	struct generations *generations;
 	struct state_geometry geo;
 	uint32_t nsegments;
+	struct state_header
+		fixed; /* as it was when it was checked; up to next_seq it never changes */
 };
 
 /*
@@ -81,10 +90,16 @@ struct state {
 int state_new(struct state **ret, const struct state_geometry *geo);
 
 /*
- * Maps the state that @fd holds and takes over the descriptor, on success only.  -EBADMSG: not a
- * state, another version, or damaged; the log says which.
+ * Maps the state that @fd holds and takes over the descriptor, on success only.  Writes nothing to
+ * it.  -EBADMSG: not a state, another version, or damaged; the log says which.
  */
 int state_attach(struct state **ret, int fd);
+
+/*
+ * After state_attach(), once nobody else works on it.  A header that was damaged since is made
+ * again from what state_attach() found, and the log says so.
+ */
+void state_take_over(struct state *s);
 
 /* To whom the state in @fd belongs; before state_attach().  -EBADMSG as there. */
 int state_read_owner(int fd, struct state_owner *ret);
@@ -97,7 +112,7 @@ void state_free(struct state *s);
 
 static inline uint64_t state_bytes(const struct state *s)
 {
-	return s->header->total_size;
+	return s->fixed.total_size;
 }
 
 #endif

@@ -39,14 +39,19 @@ static void open_queue(struct rig *r)
 	assert_int_equal(engine_queue_new(&r->q, r->e, &qo), 0);
 }
 
-void rig_open(struct rig *r)
+void rig_adopt(struct rig *r)
 {
-	assert_int_equal(engine_new(&r->e, &r->o), 0);
 	assert_int_equal(ring_init(&r->ring, 64, r->o.store.fd, 1), 0);
 	open_queue(r);
 	assert_int_equal(evictor_new(&r->v, r->e), 0);
 	mover_round(r->v, false);
 	r->mover = true;
+}
+
+void rig_open(struct rig *r)
+{
+	assert_int_equal(engine_new(&r->e, &r->o), 0);
+	rig_adopt(r);
 }
 
 void rig_init(struct rig *r, uint64_t slots, uint64_t memory_mib, uint32_t store_mib)

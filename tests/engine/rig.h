@@ -31,6 +31,8 @@ int rig_store_file(uint64_t bytes);
 void rig_init(struct rig *r, uint64_t slots, uint64_t memory_mib, uint32_t store_mib);
 /* The same with the options as they are; both descriptors of a former engine or -1. */
 void rig_open(struct rig *r);
+/* The same with r->e as it is. */
+void rig_adopt(struct rig *r);
 /* Ends the engine; the state's and the front tier's descriptors live on in @fds unless NULL. */
 void rig_close(struct rig *r, int fds[2]);
 /* rig_close() after an integrity sweep, and closes the store. */

@@ -354,7 +354,7 @@ static void metadata_is_small(void **state)
 	r.o.memory_max = GIB(64);
 	rig_open(&r);
 	large = rig_counter(&r, CTR_memory_metadata_bytes);
-	assert_true(large - small <= 64 * (GIB(64) >> 20));
+	assert_true(large - small <= 68 * (GIB(64) >> 20));
 	assert_true(used(&r) <= MIB(16));
 	assert_int_equal(fill(&r, 0, 5000), 0);
 	expect_pages(&r, 0, 5000);

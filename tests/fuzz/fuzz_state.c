@@ -5,8 +5,9 @@
  * slot can be read, written and discarded, and the mover can do its work, whatever the words and
  * records said.
  *
- * Input: the geometry's deviations (one byte), then 10-byte records, {which 16 bits, value 64
- * bits}: a word of the index, or of the records behind it, to be set.
+ * Input: the geometry's deviations (one byte; 0x80: they and the rest come about while a successor
+ * stands by), then 10-byte records, {which 16 bits, value 64 bits}: a word of the index, or of the
+ * records or generations behind it, to be set.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -31,7 +32,7 @@ static struct {
 	struct engine_options o;
 	uint8_t *state, *front; /* copies of the memfds */
 	size_t state_size, front_size;
-	size_t index_offset, segments_offset;
+	size_t index_offset, segments_offset, generations_offset;
 	_Alignas(8) uint8_t page[PAGE_BYTES];
 } t;
 
@@ -125,6 +126,7 @@ static void setup(void)
 	}
 	t.index_offset = run.e->state->header->index_offset;
 	t.segments_offset = run.e->state->header->segments_offset;
+	t.generations_offset = run.e->state->header->generations_offset;
 	t.state = copy_of(engine_state_fd(run.e), &t.state_size);
 	t.front = copy_of(engine_front_fd(run.e), &t.front_size);
 	finish(&run);
@@ -144,8 +146,32 @@ static int memfd_of(const uint8_t *bytes, size_t size)
 	return fd;
 }
 
-/* The state with the input laid over it. */
-static int state_of(const uint8_t *data, size_t size)
+/* Where the input's word number @which goes. */
+static size_t position(size_t which)
+{
+	size_t records = (FRAMES + PLACES) * sizeof(struct segment) / 8;
+	size_t generations = (FRAMES + 1) / 2; /* two at a time */
+
+	which %= SLOTS + records + generations;
+	if (which < SLOTS)
+		return t.index_offset + which * 8;
+	which -= SLOTS;
+	if (which < records)
+		return t.segments_offset + which * 8;
+	return t.generations_offset + (which - records) * 8;
+}
+
+/* Lays the input over a state. */
+static void damage(uint8_t *bytes, const uint8_t *data, size_t size)
+{
+	if (data[0] & 1)
+		((uint32_t *)bytes)[data[0] >> 1 & 15] ^= data[0];
+	for (data++, size--; size >= 10; data += 10, size -= 10)
+		memcpy(bytes + position((size_t)data[0] << 8 | data[1]), data + 2, 8);
+}
+
+/* For a process that finds it so, but for the header's checksum. */
+static int damaged_state(const uint8_t *data, size_t size)
 {
 	uint8_t *bytes = malloc(t.state_size);
 	struct state_header *h = (struct state_header *)bytes;
@@ -153,20 +179,32 @@ static int state_of(const uint8_t *data, size_t size)
 
 	z_assert(bytes);
 	memcpy(bytes, t.state, t.state_size);
-	if (data[0] & 1)
-		((uint32_t *)bytes)[data[0] >> 1 & 15] ^= data[0];
-	for (data++, size--; size >= 10; data += 10, size -= 10) {
-		size_t words = SLOTS + (FRAMES + PLACES) * sizeof(struct segment) / 8;
-		size_t which = ((size_t)data[0] << 8 | data[1]) % words;
-		size_t pos = which < SLOTS ? t.index_offset + which * 8
-					   : t.segments_offset + (which - SLOTS) * 8;
-
-		memcpy(bytes + pos, data + 2, 8);
-	}
+	damage(bytes, data, size);
 	h->checksum = XXH3_64bits(h, offsetof(struct state_header, checksum));
 	fd = memfd_of(bytes, t.state_size);
 	free(bytes);
 	return fd;
+}
+
+static bool take_over(struct engine **ret, struct engine_options *o, const uint8_t *data,
+		      size_t size)
+{
+	o->state_fd = damaged_state(data, size);
+	return engine_new(ret, o) == 0;
+}
+
+/* The same for who was there before the damage was done, and can't refuse. */
+static void stand_by(struct engine **ret, struct engine_options *o, const uint8_t *data,
+		     size_t size)
+{
+	o->standby = true;
+	o->state_fd = memfd_of(t.state, t.state_size);
+	z_assert(engine_new(ret, o) == 0);
+	while (engine_standby_hold(*ret))
+		;
+	damage((uint8_t *)(*ret)->state->header, data, size);
+	engine_standby_hold(*ret);
+	z_assert(engine_take_over(*ret) == 0);
 }
 
 /* Reads, moves and writes everything. */
@@ -213,9 +251,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!t.state)
 		setup();
 	o = t.o;
-	o.state_fd = state_of(data, size);
 	o.front_fd = memfd_of(t.front, t.front_size);
-	if (engine_new(&run.e, &o) < 0) {
+	if (data[0] & 0x80) {
+		stand_by(&run.e, &o, data, size);
+	} else if (!take_over(&run.e, &o, data, size)) {
 		z_assert(close(o.state_fd) == 0 && close(o.front_fd) == 0);
 		return 0;
 	}

@@ -40,7 +40,8 @@ static void new_state_is_empty(void **state)
 	assert_int_equal(s->header->next_seq, 1);
 	assert_int_equal(s->header->index_offset, 4096);
 	assert_int_equal(s->header->segments_offset, 4096 + 8192);
-	assert_int_equal(s->header->total_size, 4096 + 8192 + 4096);
+	assert_int_equal(s->header->generations_offset, 4096 + 8192 + 4096);
+	assert_int_equal(s->header->total_size, 4096 + 8192 + 4096 + 4096);
 	/* All of it is there: nothing is left to ask of the system later. */
 	assert_int_equal(fstat(s->fd, &st), 0);
 	assert_int_equal(st.st_size, s->header->total_size);
@@ -92,6 +93,7 @@ static void attach_finds_what_was_left(void **state)
 	struct state *s = NULL;
 
 	assert_int_equal(state_attach(&s, left_behind()), 0);
+	state_take_over(s);
 	assert_memory_equal(&s->geo, &geo, sizeof(geo));
 	assert_int_equal(s->nsegments, 21);
 	assert_true(index_load(&s->index[999]) == index_make_same(42));
@@ -101,6 +103,98 @@ static void attach_finds_what_was_left(void **state)
 	assert_false(segment_store_reading(&s->segments[20]));
 	assert_int_equal(s->segments[20].dead, 0);
 	state_free(s);
+}
+
+static uint64_t sum_of(int fd)
+{
+	struct stat st;
+	uint64_t sum;
+	void *p;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	sum = XXH3_64bits(p, (size_t)st.st_size);
+	munmap(p, (size_t)st.st_size);
+	return sum;
+}
+
+/* Somebody else may be at work. */
+static void attaching_and_leaving_write_nothing(void **state)
+{
+	int fd = left_behind();
+	uint64_t before = sum_of(fd);
+	struct state *s = NULL;
+
+	assert_int_equal(state_attach(&s, dup(fd)), 0);
+	assert_true(segment_pinned(&s->segments[20]));
+	state_free(s);
+	assert_true(sum_of(fd) == before);
+	close(fd);
+}
+
+static void two_share_what_they_attach(void **state)
+{
+	struct state *a = NULL, *b = NULL;
+	int fd = left_behind();
+
+	assert_int_equal(state_attach(&a, dup(fd)), 0);
+	assert_int_equal(state_attach(&b, fd), 0);
+	generation_begin(a->generations, 15);
+	index_publish(&a->index[3], index_make_same(7));
+	assert_int_equal(generation_load(b->generations, 15), 1);
+	assert_true(index_load(&b->index[3]) == index_make_same(7));
+	state_free(a);
+	state_free(b);
+}
+
+static void generations_do_not_repeat(void **state)
+{
+	struct state *s = fresh();
+	struct generations *g = s->generations;
+
+	assert_int_equal(generation_last(g), 0);
+	generation_begin(g, 0);
+	generation_begin(g, 7);
+	assert_int_equal(generation_load(g, 0), 1);
+	assert_int_equal(generation_load(g, 7), 2);
+	generation_end(g, 7);
+	assert_int_equal(generation_load(g, 7), GENERATION_ABSENT);
+	generation_begin(g, 7);
+	assert_int_equal(generation_load(g, 7), 3);
+	generation_raise(g, 2);
+	assert_int_equal(generation_last(g), 3);
+	generation_raise(g, UINT32_MAX);
+	generation_begin(g, 7);
+	assert_int_equal(generation_load(g, 7), 1); /* 0 is what is absent */
+	/* The last one is inside the state. */
+	assert_true((char *)&g->frame[geo.nframes] <= (char *)s->header + state_bytes(s));
+	state_free(s);
+}
+
+/* A wild write to each byte, after the successor had its look. */
+static void a_header_that_is_damaged_later_is_restored(void **state)
+{
+	for (size_t i = 0; i < offsetof(struct state_header, next_seq); i++) {
+		struct state_header before;
+		struct state *s = NULL;
+		int fd = left_behind();
+		uint8_t byte;
+
+		assert_int_equal(state_attach(&s, fd), 0);
+		before = *s->header;
+		byte = ((uint8_t *)&before)[i] ^ 0xff;
+		assert_int_equal(pwrite(fd, &byte, 1, (off_t)i), 1);
+		assert_true(state_bytes(s) == before.total_size);
+		state_take_over(s);
+		assert_memory_equal(s->header, &before, sizeof(before));
+		assert_true(index_load(&s->index[999]) == index_make_same(42));
+		fd = dup(fd);
+		state_free(s);
+		/* For who comes next, too. */
+		assert_int_equal(state_attach(&s, fd), 0);
+		state_free(s);
+	}
 }
 
 static void an_owner_is_found_again(void **state)
@@ -173,6 +267,7 @@ static void every_wrong_field_is_refused(void **state)
 		offsetof(struct state_header, reserved),
 		offsetof(struct state_header, index_offset),
 		offsetof(struct state_header, segments_offset),
+		offsetof(struct state_header, generations_offset),
 		offsetof(struct state_header, total_size),
 	};
 	static const uint32_t values[] = {0, 2000, UINT32_MAX};
@@ -232,6 +327,10 @@ int main(void)
 		cmocka_unit_test(new_state_is_empty),
 		cmocka_unit_test(geometry_is_limited),
 		cmocka_unit_test(attach_finds_what_was_left),
+		cmocka_unit_test(attaching_and_leaving_write_nothing),
+		cmocka_unit_test(two_share_what_they_attach),
+		cmocka_unit_test(generations_do_not_repeat),
+		cmocka_unit_test(a_header_that_is_damaged_later_is_restored),
 		cmocka_unit_test(an_owner_is_found_again),
 		cmocka_unit_test(every_damaged_byte_is_refused),
 		cmocka_unit_test(every_wrong_field_is_refused),
