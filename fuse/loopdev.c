@@ -222,3 +222,8 @@ int loopdev_detach(const char *path)
 		log_err("cannot detach %s: %s", path, strerror(-r));
 	return r;
 }
+
+void loopdev_forsake(const char *path)
+{
+	request_clear(path);
+}

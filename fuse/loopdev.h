@@ -40,4 +40,7 @@ int loopdev_attach(int backing_fd, const char *name_for_info, char ret_path[LOOP
  */
 int loopdev_detach(const char *path);
 
+/* As soon as nobody has @path open any more, it is detached.  Does not wait; logs nothing. */
+void loopdev_forsake(const char *path);
+
 #endif

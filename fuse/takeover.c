@@ -106,24 +106,33 @@ bool fuse_gone(const struct transport *base)
 	return disconnected(container_of(base, struct fuse_transport, base)->fd);
 }
 
-int fuse_queues_of(const char *device, const struct transport_kept *kept)
+static bool can_serve(const char *device, const struct transport_kept *kept)
 {
 	static const char *const names[] = {NAME_FUSE, NAME_LOOP, NAME_NOTE};
-	unsigned number;
 
-	if (sscanf(device, "/dev/loop%u", &number) != 1)
-		return -ENODEV;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (find(kept, names[i]) >= 0)
 			continue;
 		log_warn("fuse: %s can't be served again: %s was not kept", device, names[i]);
-		return -ESTALE;
+		return false;
 	}
-	if (disconnected(find(kept, NAME_FUSE))) {
-		log_warn("fuse: %s can't be served again: its connection was ended", device);
-		return -ESTALE;
-	}
-	return 0; /* any number of threads reads one connection */
+	if (!disconnected(find(kept, NAME_FUSE)))
+		return true;
+	log_warn("fuse: %s can't be served again: its connection was ended", device);
+	return false;
+}
+
+int fuse_queues_of(const char *device, const struct transport_kept *kept)
+{
+	unsigned number;
+
+	if (sscanf(device, "/dev/loop%u", &number) != 1)
+		return -ENODEV;
+	if (can_serve(device, kept))
+		return 0; /* any number of threads reads one connection */
+	/* It may still be swap; then it goes once that is off. */
+	loopdev_forsake(device);
+	return -ESTALE;
 }
 
 /* True if @t->loop_fd is the device, as large as it must be. */

@@ -69,7 +69,7 @@ struct transport_ops {
 	 * Of a transport whose devices outlive their server, so that a successor can take them
 	 * over; else NULL.  The queues that @device has, 0 if that is for its server to choose.
 	 * -ENODEV: it is no device of this transport.  -ESTALE, logged: one that nobody can bring
-	 * back.
+	 * back, and whose remains go when nobody uses them any more.
 	 */
 	int (*queues_of)(const char *device, const struct transport_kept *kept);
 	/*
