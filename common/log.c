@@ -2,6 +2,7 @@
 #include "common/log.h"
 #include "common/util.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #define LINE_MAX_BYTES 240 /* of the ring, whose lines are short and made on a data thread */
 #define TEXT_MAX_BYTES 640 /* of others, which may hold two paths */
+#define EMIT_WAIT_MS   500
 #define RING_LINES     256 /* a power of two */
 
 /*
@@ -36,6 +38,17 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
+/*
+ * Whoever reads the log may wait for memory that only this daemon can give, so nobody waits long
+ * for him: then the line is lost.
+ */
+static bool reader_is_there(void)
+{
+	struct pollfd pfd = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&pfd, 1, EMIT_WAIT_MS) != 0;
+}
+
 /* One write(2) a line, so that lines of several threads do not mix. */
 static void emit(enum log_level level, const char *text)
 {
@@ -52,7 +65,7 @@ static void emit(enum log_level level, const char *text)
 		n = sizeof(line) - 1;
 		line[n - 1] = '\n';
 	}
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+	if (!reader_is_there() || write(STDERR_FILENO, line, (size_t)n) < 0)
 		return; /* nowhere left to say so */
 }
 

@@ -2,11 +2,11 @@
 /*
  * Log lines for people, to stderr with the journal's <N> priority prefix.
  *
- * Two ways in.  log_msg() writes at once and may block on a full pipe; it is for the main and stats
- * threads.  log_post() is for data threads and the mover, which makes room for them: it formats
- * into a fixed ring and returns; the text is written by whoever calls log_drain() (the main thread,
- * a few times a second).  A full ring drops the line and counts it, and the next drained line says
- * how many were lost.
+ * Two ways in.  log_msg() writes at once and may wait for a moment when the reader does not read;
+ * it is for the main and stats threads.  log_post() is for data threads and the mover, which makes
+ * room for them: it formats into a fixed ring and returns; the text is written by whoever calls
+ * log_drain() (the main thread, a few times a second).  A full ring drops the line and counts it,
+ * and the next drained line says how many were lost.
  */
 #ifndef ZSWAPD_COMMON_LOG_H
 #define ZSWAPD_COMMON_LOG_H
