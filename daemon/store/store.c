@@ -357,7 +357,7 @@ static int check_file_size(const char *path, uint64_t size)
 static int open_once(struct store *s, const struct store_options *o, uint64_t *ret_extent)
 {
 	cleanup_fd int path_fd = -1;
-	bool exists;
+	bool exists = false;
 	struct stat st;
 	int r;
 
@@ -389,6 +389,24 @@ static int open_once(struct store *s, const struct store_options *o, uint64_t *r
 	return o->keep ? check_kept(s, o->keep, *ret_extent) : prepare_device(s, *ret_extent);
 }
 
+/* The store as another process has opened it: locked, examined, and with direct I/O on. */
+static int open_copy(struct store *s, const struct store_options *o, uint64_t *ret_extent)
+{
+	struct stat st;
+	int r;
+
+	s->fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
+	if (s->fd < 0 || fstat(s->fd, &st) < 0)
+		return refuse(s->path, -errno);
+	s->is_file = S_ISREG(st.st_mode);
+	if (s->is_file)
+		*ret_extent = align_down(o->size, STORE_PLACE_SIZE);
+	r = s->is_file ? 0 : device_extent(s, o->size, ret_extent);
+	if (r == 0)
+		r = probe_direct(s->fd, s->path, s->is_file, &s->dio_align);
+	return r < 0 ? r : check_kept(s, o->keep, *ret_extent);
+}
+
 static void free_store_p(struct store **s)
 {
 	store_free(*s);
@@ -413,6 +431,8 @@ int store_open(struct store **ret, const struct store_options *o)
 			s->path, o->size, STORE_SIZE_MIN);
 		return -EINVAL;
 	}
+	if (o->keep && o->fd >= 0)
+		r = open_copy(s, o, &extent);
 	for (int i = 0; i < RESOLVE_TRIES && r > 0; i++)
 		r = open_once(s, o, &extent);
 	if (r > 0) {
@@ -424,8 +444,9 @@ int store_open(struct store **ret, const struct store_options *o)
 	s->nplaces = (uint32_t)min_u64(
 		(extent - STORE_DATA_OFFSET - STORE_TAIL_SIZE) / STORE_PLACE_SIZE, UINT32_MAX);
 	z_assert(s->fd >= 0 && s->nplaces > 0);
-	log_info("store %s: %u places of 1 MiB, direct I/O in units of %u bytes", s->path,
-		 s->nplaces, s->dio_align);
+	log_msg(o->keep ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+		"store %s: %u places of 1 MiB, direct I/O in units of %u bytes", s->path,
+		s->nplaces, s->dio_align);
 	*ret = s;
 	s = NULL;
 	return 0;

@@ -47,6 +47,11 @@ struct store_options {
 	 * NULL: any.
 	 */
 	const uint8_t *keep;
+	/*
+	 * With @keep: the store's descriptor, as another process has opened it, or -1.  It is then
+	 * copied rather than opened again, which the other one's lock would forbid.
+	 */
+	int fd;
 };
 
 struct store {

@@ -481,14 +481,14 @@ static void copy_on_write_is_turned_off(void **state)
 
 static void assert_not_kept(const char *path, uint64_t size, const uint8_t *id, int error)
 {
-	struct store_options o = {.path = path, .size = size, .keep = id};
+	struct store_options o = {.path = path, .size = size, .keep = id, .fd = -1};
 
 	assert_int_equal(store_open(&(struct store *){NULL}, &o), error);
 }
 
 static void assert_kept(const char *path, uint64_t size, const uint8_t *id)
 {
-	struct store_options o = {.path = path, .size = size, .keep = id};
+	struct store_options o = {.path = path, .size = size, .keep = id, .fd = -1};
 	struct store *s;
 
 	assert_int_equal(store_open(&s, &o), 0);
