@@ -135,6 +135,7 @@ int fuse_thread_start(struct fuse_thread *th)
 		.request_pages = FUSE_IO_PAGES,
 		.store_fd = t->o.store_fd,
 		.engine = t->o.engine,
+		.beat = &t->o.beats[th->index],
 		.stop = &t->stop,
 	};
 

@@ -83,6 +83,7 @@ struct config {
 	enum config_transport device_transport;
 	uint64_t device_size; /* bytes, a multiple of 4096 */
 	int device_queues;    /* 0: chosen by the transport */
+	int device_watchdog;  /* seconds; 0: none */
 
 	bool swap_enable;
 	int swap_priority; /* -1: chosen by the kernel */

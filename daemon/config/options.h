@@ -51,6 +51,8 @@
 	  START, "Size of the device: how much uncompressed memory can be swapped to it.")                            \
 	X(device, queues,    device_queues,    INT,    0, CONFIG_QUEUES_MAX, NULL, "0", START,                        \
 	  "Request queues, each served by a thread of its own; 0 lets zswapd choose.")                                \
+	X(device, watchdog,  device_watchdog,  INT,    0, 3600, NULL, "30", START,                                    \
+	  "Seconds after which a worker that does not answer is replaced; 0 never replaces it.")                      \
 	X(swap,   enable,    swap_enable,      BOOL,   0, 0, NULL, "yes", START,                                      \
 	  "Whether zswapd swaps on the device once it answers, and off before it leaves.")                            \
 	X(swap,   priority,  swap_priority,    INT,    -1, 32767, NULL, "100", START,                                 \

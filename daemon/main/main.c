@@ -5,7 +5,7 @@
  */
 #include "common/log.h"
 #include "daemon/config/config.h"
-#include "daemon/worker/worker.h"
+#include "daemon/super/super.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -35,6 +35,9 @@ static const char usage[] =
 	"  --check-config   say whether the configuration is right, and exit; 2 if it is wrong\n"
 	"  --print-config   print it as it was resolved, with who set what, and exit; 2 if it is\n"
 	"                   wrong\n"
+	"  --takeover-version\n"
+	"                   print what another version must know before this one takes over from\n"
+	"                   it, and exit\n"
 	"  --debug          log more\n"
 	"  --version        print the version and exit\n"
 	"  --help           print this and exit\n";
@@ -48,6 +51,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
 		{"print-config", no_argument, NULL, 'P'},
 		{"debug", no_argument, NULL, 'd'},
 		{"version", no_argument, NULL, 'V'},
+		/* For the program that this one is to replace. */
+		{"takeover-version", no_argument, NULL, 'T'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
@@ -69,6 +74,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
 			break;
 		case 'V':
 			puts("zswapd " ZSWAPD_VERSION);
+			return EXIT_OK;
+		case 'T':
+			super_print_version();
 			return EXIT_OK;
 		case 'h':
 			fputs(usage, stdout);
@@ -117,5 +125,6 @@ int main(int argc, char **argv)
 		puts("the configuration is right");
 		return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 	}
-	return worker_run(&config, &a.source) < 0 ? EXIT_FAILED : EXIT_OK;
+	return super_run(
+		&(struct super_options){.config = &config, .source = &a.source, .argv = argv});
 }

@@ -99,6 +99,7 @@ static void serve(struct data_thread *dt)
 	/* relaxed: the flag orders nothing, and whoever sets it wakes the thread by a system call.
 	 */
 	while (!atomic_load_explicit(dt->o.stop, memory_order_relaxed)) {
+		beat_turn(dt->o.beat);
 		if (turn(dt)) {
 			if (idle_since)
 				earn(dt, CREDIT_HIT);
@@ -184,7 +185,9 @@ static void *thread_main(void *arg)
 	sem_post(&dt->ready);
 	if (r < 0)
 		return NULL;
+	beat_begin(dt->o.beat);
 	serve(dt);
+	beat_end(dt->o.beat);
 	finish(dt);
 	return NULL;
 }

@@ -12,6 +12,7 @@
 #ifndef ZSWAPD_TRANSPORT_DATA_THREAD_H
 #define ZSWAPD_TRANSPORT_DATA_THREAD_H
 
+#include "common/beat.h"
 #include "daemon/engine/engine.h"
 #include "daemon/store/ring.h"
 
@@ -58,6 +59,7 @@ struct data_thread_options {
 	unsigned request_pages; /* most pages of one */
 	int store_fd;		/* or -1 */
 	struct engine *engine;
+	struct beat *beat;	  /* of this thread, which turns at least once a second */
 	const _Atomic bool *stop; /* the thread ends after this is set and it is woken */
 };
 

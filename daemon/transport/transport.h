@@ -11,6 +11,7 @@
 #ifndef ZSWAPD_TRANSPORT_TRANSPORT_H
 #define ZSWAPD_TRANSPORT_TRANSPORT_H
 
+#include "common/beat.h"
 #include "daemon/engine/engine.h"
 
 #include <stdbool.h>
@@ -46,6 +47,7 @@ struct transport_options {
 	unsigned nqueues;      /* data threads; at most as many as the engine has queues */
 	int store_fd;	       /* to be registered with each ring, or -1 */
 	struct engine *engine;
+	struct beat *beats; /* one for each data thread */
 	/*
 	 * A device that the engine's pages belong to and whose server died: it is taken over
 	 * instead of a new one made.  Or NULL.

@@ -233,6 +233,7 @@ int ublk_queue_start(struct ublk_queue *q, struct ublk_transport *t, unsigned in
 		.request_pages = UBLK_IO_PAGES,
 		.store_fd = t->o.store_fd,
 		.engine = t->o.engine,
+		.beat = &t->o.beats[index],
 		.stop = &t->stop,
 	};
 

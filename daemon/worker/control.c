@@ -99,6 +99,13 @@ void control_get_id(struct control *c, enum config_option_id id, struct control_
 	pthread_mutex_unlock(&c->mutex);
 }
 
+void control_config(struct control *c, struct config *ret)
+{
+	pthread_mutex_lock(&c->mutex);
+	*ret = c->config;
+	pthread_mutex_unlock(&c->mutex);
+}
+
 static void describe_change(struct change *ch, const struct config *from, const struct config *to)
 {
 	name_option(ch->id, ch->key);

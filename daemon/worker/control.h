@@ -64,6 +64,9 @@ void control_free(struct control *c);
 /* The option number @id, from 0 to CONFIG_OPTION_COUNT - 1: for lists. */
 void control_get_id(struct control *c, enum config_option_id id, struct control_value *ret);
 
+/* What runs. */
+void control_config(struct control *c, struct config *ret);
+
 /*
  * Sets option @key to @value, which is written as in the file.  0: it runs, and @text is
  * "section.key: OLD -> NEW", also if both are the same.  -ENOENT: no such option; -EOPNOTSUPP: it

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define PROBE_BYTES 4096u
@@ -33,48 +32,6 @@ bool device_there(const struct device_disk *d)
 
 	device_disk(d->path, &now);
 	return d->path[0] && now.diskseq && now.diskseq == d->diskseq;
-}
-
-int device_lock(struct device_lock *ret, const char *name)
-{
-	char path[128], pid[16] = "?";
-	cleanup_fd int fd = -1;
-	ssize_t n;
-	int r;
-
-	if (mkdir(DEVICE_RUN_DIR, 0755) < 0 && errno != EEXIST) {
-		r = -errno;
-		log_err("cannot make " DEVICE_RUN_DIR ": %s", strerror(-r));
-		return r;
-	}
-	snprintf(path, sizeof(path), DEVICE_RUN_DIR "/%s.lock", name);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (fd < 0) {
-		r = -errno;
-		log_err("cannot open %s: %s", path, strerror(-r));
-		return r;
-	}
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		n = pread(fd, pid, sizeof(pid) - 1, 0);
-		pid[n > 0 ? n : 0] = '\0';
-		pid[strcspn(pid, "\n")] = '\0';
-		log_err("[device] name: %s is served by another zswapd (pid %s); stop it or choose "
-			"another name",
-			name, pid);
-		return -EBUSY;
-	}
-	n = snprintf(pid, sizeof(pid), "%d\n", getpid());
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-		log_warn("cannot write to %s: %s", path, strerror(errno));
-	ret->fd = fd;
-	fd = -1;
-	return 0;
-}
-
-/* The file stays: to remove a lock's file is to let two daemons lock two files of one name. */
-void device_unlock(struct device_lock *l)
-{
-	l->fd = close_fd(l->fd);
 }
 
 /*

@@ -24,19 +24,6 @@ struct device_disk {
 	uint64_t diskseq;
 };
 
-struct device_lock {
-	int fd;
-};
-
-#define DEVICE_LOCK_NULL ((struct device_lock){.fd = -1})
-
-/*
- * Makes DEVICE_RUN_DIR and holds DEVICE_RUN_DIR/NAME.lock, which contains our pid.  -EBUSY: another
- * daemon holds it; the log names it.  The lock ends with the process, whatever becomes of it.
- */
-int device_lock(struct device_lock *ret, const char *name);
-void device_unlock(struct device_lock *l);
-
 /* The disk at @path; diskseq is 0 if it can't be told. */
 void device_disk(const char *path, struct device_disk *ret);
 

@@ -6,95 +6,64 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
 
-#define PREFIX	   "zswapd-"
-#define STATE_NAME PREFIX "state"
-#define FRONT_NAME PREFIX "front"
-#define NOTE_MAX   96
-
-static void take(int *slot, int fd)
+bool handover_device_there(const struct handover *h)
 {
-	close_fd(*slot); /* of two of a name, the manager's later one counts */
-	*slot = fd;
-}
+	struct device_disk d = {.diskseq = h->owner.diskseq};
 
-/* The place of @name's descriptor, or NULL if it is none of ours or there are too many. */
-static int *slot_of(struct handover *h, const char *name)
-{
-	struct transport_kept *k = &h->kept;
-
-	if (strcmp(name, STATE_NAME) == 0)
-		return &h->state_fd;
-	if (strcmp(name, FRONT_NAME) == 0)
-		return &h->front_fd;
-	for (unsigned i = 0; i < k->n; i++) {
-		if (strcmp(name, k->fds[i].name) == 0)
-			return &k->fds[i].fd;
-	}
-	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || strlen(name) >= TRANSPORT_KEPT_NAME ||
-	    k->n == TRANSPORT_KEPT_MAX)
-		return NULL;
-	snprintf(k->fds[k->n].name, sizeof(k->fds[k->n].name), "%s", name);
-	k->fds[k->n].fd = -1;
-	return &k->fds[k->n++].fd;
-}
-
-static bool owner_there(const struct state_owner *o)
-{
-	struct device_disk d = {.diskseq = o->diskseq};
-
-	snprintf(d.path, sizeof(d.path), "%s", o->device);
+	snprintf(d.path, sizeof(d.path), "%s", h->owner.device);
 	return device_there(&d);
 }
 
-/* Returns how many, or a negative errno. */
-static int receive(struct handover *h)
+static bool is_transports(const char *name)
 {
-	char **names = NULL;
-	int n = sd_listen_fds_with_names(1, &names);
+	static const char *const others[] = {KEPT_STATE, KEPT_FRONT, KEPT_STORE};
 
-	for (int i = 0; i < n; i++) {
-		int fd = SD_LISTEN_FDS_START + i;
-		int *slot = slot_of(h, names[i]);
-
-		if (slot)
-			take(slot, fd);
-		else
-			close_fd(fd);
-		free(names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		if (strcmp(name, others[i]) == 0)
+			return false;
 	}
-	free(names);
-	return n;
+	return !kept_is_private(name);
 }
 
-int handover_receive(struct handover *h)
+static void receive_transports(struct transport_kept *ret, const struct kept *kept)
+{
+	for (unsigned i = 0; i < kept->n && ret->n < TRANSPORT_KEPT_MAX; i++) {
+		const char *name = kept->entries[i].name;
+
+		if (!is_transports(name) || strlen(name) >= TRANSPORT_KEPT_NAME)
+			continue;
+		strcpy(ret->fds[ret->n].name, name);
+		ret->fds[ret->n++].fd = kept_copy(kept, name);
+	}
+}
+
+int handover_receive(struct handover *h, struct supervised *s)
 {
 	int r;
 
 	*h = HANDOVER_NULL;
-	r = receive(h);
-	if (r < 0)
-		log_warn("cannot take what the service manager passed on: %s", strerror(-r));
-	if (h->state_fd < 0 && h->front_fd < 0 && h->kept.n == 0)
+	h->state_fd = kept_copy(s->kept, KEPT_STATE);
+	h->front_fd = kept_copy(s->kept, KEPT_FRONT);
+	receive_transports(&h->kept, s->kept);
+	if (h->state_fd == -ENOENT && h->front_fd == -ENOENT && h->kept.n == 0) {
+		*h = HANDOVER_NULL;
 		return 0;
+	}
 	if (h->state_fd >= 0 && h->front_fd >= 0) {
 		r = state_read_owner(h->state_fd, &h->owner);
-		if (r < 0 || owner_there(&h->owner))
+		if (r < 0 || handover_device_there(h))
 			return r;
 	}
-	log_warn("what a former daemon left with the service manager belongs to no device that is "
-		 "there; it is given up");
-	handover_give_up(h);
+	log_warn("what a former daemon left belongs to no device that is there; it is given up");
+	handover_give_up(h, s);
 	return 0;
 }
 
-void handover_give_up(struct handover *h)
+void handover_give_up(struct handover *h, struct supervised *s)
 {
-	handover_withdraw(&h->kept);
+	handover_withdraw(s);
 	handover_deinit(h);
 	*h = HANDOVER_NULL;
 }
@@ -107,42 +76,28 @@ void handover_deinit(struct handover *h)
 		h->kept.fds[i].fd = close_fd(h->kept.fds[i].fd);
 }
 
-/* As sd_notify(): positive if there is somebody who keeps it. */
-static int deposit(const char *name, int fd)
+/* The state comes last: who finds it finds the rest. */
+int handover_deposit(struct supervised *s, const struct engine *e,
+		     const struct transport_kept *kept)
 {
-	char note[NOTE_MAX];
+	int r = 0;
 
-	snprintf(note, sizeof(note), "FDSTORE=1\nFDNAME=%s", name);
-	return sd_pid_notify_with_fds(0, 0, note, &fd, 1);
+	for (unsigned i = 0; i < kept->n && r == 0; i++)
+		r = supervised_keep(s, kept->fds[i].name, kept->fds[i].fd);
+	if (r == 0)
+		r = supervised_keep(s, KEPT_FRONT, engine_front_fd(e));
+	return r < 0 ? r : supervised_keep(s, KEPT_STATE, engine_state_fd(e));
 }
 
-static void withdraw(const char *name)
+void handover_withdraw(struct supervised *s)
 {
-	char note[NOTE_MAX];
+	for (unsigned i = 0; i < s->kept->n;) {
+		char name[KEPT_NAME_MAX];
 
-	snprintf(note, sizeof(note), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	sd_notify(0, note);
-}
-
-void handover_deposit(const struct engine *e, const struct transport_kept *kept)
-{
-	int r = deposit(STATE_NAME, engine_state_fd(e));
-
-	if (r > 0)
-		r = deposit(FRONT_NAME, engine_front_fd(e));
-	for (unsigned i = 0; i < kept->n && r > 0; i++)
-		r = deposit(kept->fds[i].name, kept->fds[i].fd);
-	if (r <= 0)
-		log_notice("nobody keeps the pages for a successor (%s): if this daemon is killed, "
-			   "what is swapped is lost; run it as a systemd service with "
-			   "FileDescriptorStoreMax=",
-			   r == 0 ? "there is no service manager" : strerror(-r));
-}
-
-void handover_withdraw(const struct transport_kept *kept)
-{
-	withdraw(STATE_NAME);
-	withdraw(FRONT_NAME);
-	for (unsigned i = 0; i < kept->n; i++)
-		withdraw(kept->fds[i].name);
+		strcpy(name, s->kept->entries[i].name);
+		if (kept_is_private(name))
+			i++;
+		else
+			supervised_drop(s, name);
+	}
 }

@@ -22,6 +22,8 @@ static const char *const directories[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bi
 /* By absolute path, so that nobody's PATH decides what runs as root. */
 static bool find_program(const char *name, char *path, size_t size)
 {
+	if (*name == '/')
+		return (size_t)snprintf(path, size, "%s", name) < size && access(path, X_OK) == 0;
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
 		int n = snprintf(path, size, "%s/%s", directories[i], name);
 
@@ -110,11 +112,11 @@ int run_start(struct run *ret, const char *const argv[])
 {
 	cleanup_fd int read_fd = -1, write_fd = -1;
 	struct run run = RUN_NULL;
-	char path[128];
+	char path[256];
 	int fds[2], r;
 
 	if (!find_program(argv[0], path, sizeof(path))) {
-		log_err("%s is not installed (package util-linux or mount)", argv[0]);
+		log_err("%s is not installed", argv[0]);
 		return -ENOENT;
 	}
 	if (pipe2(fds, O_CLOEXEC) < 0) {

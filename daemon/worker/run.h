@@ -31,8 +31,8 @@ struct run {
 bool run_installed(const char *program);
 
 /*
- * Starts @argv, whose first word is a program's name, from the usual directories of system
- * programs.  Logged: -ENOENT when it is not installed, and what posix_spawn says.
+ * Starts @argv, whose first word is a program's path, or its name in one of the usual directories
+ * of system programs.  Logged: -ENOENT when it is not installed, and what posix_spawn says.
  */
 int run_start(struct run *ret, const char *const argv[]);
 

@@ -16,8 +16,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 
 #define STORE_WAIT_MS 3500u
 
@@ -41,19 +41,9 @@ static void close_signals(struct worker *w)
 	w->signal_fd = close_fd(w->signal_fd);
 }
 
-static int lock_device(struct worker *w)
-{
-	return device_lock(&w->lock, w->config->device_name);
-}
-
-static void unlock_device(struct worker *w)
-{
-	device_unlock(&w->lock);
-}
-
 static int receive_pages(struct worker *w)
 {
-	return handover_receive(&w->handover);
+	return handover_receive(&w->handover, &w->supervised);
 }
 
 static void close_pages(struct worker *w)
@@ -72,19 +62,19 @@ static int choose_transport(struct worker *w)
 	int r;
 
 	if (!inherits(w))
-		return carrier_choose(&w->carrier, w->config);
-	r = carrier_choose_for(&w->carrier, w->config, w->handover.owner.device, &w->handover.kept);
+		return carrier_choose(&w->carrier, &w->config);
+	r = carrier_choose_for(&w->carrier, &w->config, w->handover.owner.device,
+			       &w->handover.kept);
 	if (r != -ESTALE)
 		return r;
 	log_warn("the pages of %s are lost, since nobody can serve it again; a new device is made",
 		 w->handover.owner.device);
-	handover_give_up(&w->handover);
-	return carrier_choose(&w->carrier, w->config);
+	handover_give_up(&w->handover, &w->supervised);
+	return carrier_choose(&w->carrier, &w->config);
 }
 
 static int prepare_system(struct worker *w)
 {
-	system_check();
 	return system_prepare(&w->grants);
 }
 
@@ -106,11 +96,11 @@ static void restore_reclaim(struct worker *w)
 static bool goes_without_store(const struct worker *w)
 {
 	static const uint8_t none[STATE_STORE_ID];
-	const char *path = w->config->store_path;
+	const char *path = w->config.store_path;
 
 	if (!*path)
 		return true;
-	if (w->config->store_required)
+	if (w->config.store_required)
 		return false;
 	if (inherits(w)) {
 		if (memcmp(w->handover.owner.store, none, sizeof(none)) != 0)
@@ -133,19 +123,22 @@ static bool goes_without_store(const struct worker *w)
 
 static int open_store(struct worker *w)
 {
-	struct store_options o = {.path = w->config->store_path,
-				  .size = w->config->store_size,
+	struct store_options o = {.path = w->config.store_path,
+				  .size = w->config.store_size,
+				  .fd = kept_get(w->supervised.kept, KEPT_STORE),
 				  .keep = inherits(w) ? w->handover.owner.store : NULL};
 	int r;
 
 	if (goes_without_store(w))
 		return 0;
 	r = store_open(&w->store, &o);
+	if (r == 0 && !w->start->standby)
+		r = supervised_keep(&w->supervised, KEPT_STORE, w->store->fd);
 	if (r < 0)
 		return r;
 	/* Polling may be switched on later, so this is found out in any case. */
 	w->store_polls = polled_probe(w->store->fd, w->store->path,
-				      w->config->store_poll != CONFIG_POLL_OFF) == 0;
+				      w->config.store_poll != CONFIG_POLL_OFF) == 0;
 	return 0;
 }
 
@@ -160,17 +153,18 @@ static void close_store(struct worker *w)
 static int open_engine(struct worker *w)
 {
 	struct engine_options o = {
-		.device_bytes = w->config->device_size,
-		.memory_limit = w->config->memory_limit,
-		.memory_max = w->config->ram_bytes,
-		.memory_reserve = w->config->memory_reserve,
-		.level = w->config->memory_level,
-		.overlap = w->config->read_overlap,
-		.poll = (enum engine_poll)w->config->store_poll, /* same order: see live.c */
+		.device_bytes = w->config.device_size,
+		.memory_limit = w->config.memory_limit,
+		.memory_max = w->config.ram_bytes,
+		.memory_reserve = w->config.memory_reserve,
+		.level = w->config.memory_level,
+		.overlap = w->config.read_overlap,
+		.poll = (enum engine_poll)w->config.store_poll, /* same order: see live.c */
 		.nqueues = w->carrier.nqueues,
 		.store = {.fd = -1},
 		.state_fd = w->handover.state_fd,
 		.front_fd = w->handover.front_fd,
+		.standby = w->start->standby,
 	};
 	int r;
 
@@ -197,6 +191,44 @@ static void close_engine(struct worker *w)
 	w->engine = NULL;
 }
 
+/* What was set since this process was forked. */
+static void take_config(struct worker *w)
+{
+	if (!watch_config(w->start->watch, &w->config))
+		return;
+	engine_set_level(w->engine, w->config.memory_level);
+	engine_set_overlap(w->engine, w->config.read_overlap);
+	engine_set_poll(w->engine, (enum engine_poll)w->config.store_poll);
+}
+
+static bool hold_pages(void *engine)
+{
+	return engine_standby_hold(engine);
+}
+
+static int await_order(struct worker *w)
+{
+	if (!w->start->standby)
+		return 0;
+	if (!supervised_await_order(&w->supervised, hold_pages, w->engine))
+		return -ECANCELED;
+	prctl(PR_SET_NAME, WORKER_COMM);
+	if (!handover_device_there(&w->handover)) {
+		log_err("%s is gone, and what was swapped to it", w->handover.owner.device);
+		return -ENODEV;
+	}
+	take_config(w);
+	return engine_take_over(w->engine);
+}
+
+/* Nobody but this process is shown on the page from here on. */
+static int begin_watch(struct worker *w)
+{
+	watch_begin(w->start->watch);
+	watch_catch_crashes(w->start->watch);
+	return 0;
+}
+
 static int start_mover(struct worker *w)
 {
 	return mover_start(&w->mover, w->engine);
@@ -211,11 +243,12 @@ static void stop_mover(struct worker *w)
 static int open_transport(struct worker *w)
 {
 	struct transport_options o = {
-		.name = w->config->device_name,
+		.name = w->config.device_name,
 		.run_dir = DEVICE_RUN_DIR,
-		.device_bytes = w->config->device_size,
+		.device_bytes = w->config.device_size,
 		.store_fd = w->store ? w->store->fd : -1,
 		.engine = w->engine,
+		.beats = w->start->watch->beats + 1,
 	};
 	int r;
 
@@ -234,26 +267,27 @@ static void close_transport(struct worker *w)
 {
 	w->transport->ops->close(w->transport);
 	w->transport = NULL;
-	device_unlink(w->config->device_name);
+	device_unlink(w->config.device_name);
 }
 
 /* From here on the pages outlive this process, if the device does. */
 static int leave_pages(struct worker *w)
 {
 	const struct transport_ops *ops = w->carrier.ops;
+	int r;
 
 	if (!ops->queues_of || (ops->keep && ops->keep(w->transport, &w->kept) < 0))
 		return 0;
 	engine_set_device(w->engine, w->disk.path, w->disk.diskseq);
-	handover_deposit(w->engine, &w->kept);
-	w->left = true;
-	return 0;
+	r = handover_deposit(&w->supervised, w->engine, &w->kept);
+	w->left = r == 0;
+	return r;
 }
 
 static void withdraw_pages(struct worker *w)
 {
 	if (w->left)
-		handover_withdraw(&w->kept);
+		handover_withdraw(&w->supervised);
 }
 
 /* What is wrong with a device that was taken over is no reason to let all of its pages go. */
@@ -269,7 +303,7 @@ static int probe_device(struct worker *w)
 
 static int link_device(struct worker *w)
 {
-	return unless_inherited(w, device_link(w->config->device_name, w->disk.path));
+	return unless_inherited(w, device_link(w->config.device_name, w->disk.path));
 }
 
 static int control_apply(void *ctx, enum config_option_id id, const struct config *c,
@@ -287,7 +321,7 @@ static void control_changed(void *ctx, const char *key, const char *text)
 static void control_notify(void *ctx, const char *state)
 {
 	if (((struct worker *)ctx)->state == NLPROTO_STATE_RUNNING)
-		sd_notify(0, state);
+		supervised_notify(&((struct worker *)ctx)->supervised, state);
 }
 
 static void log_kept(const struct config *c)
@@ -305,13 +339,12 @@ static int make_control(struct worker *w)
 	static const struct control_ops ops = {
 		.apply = control_apply, .changed = control_changed, .notify = control_notify};
 
-	struct config config = *w->config;
-
 	if (inherits(w)) {
-		live_kept(w->engine, &config);
-		log_kept(&config);
+		live_kept(w->engine, &w->config);
+		log_kept(&w->config);
 	}
-	return control_new(&w->control, &config, w->source, &ops, w);
+	watch_set_config(w->start->watch, &w->config);
+	return control_new(&w->control, &w->config, w->start->source, &ops, w);
 }
 
 static void free_control(struct worker *w)
@@ -323,13 +356,13 @@ static void free_control(struct worker *w)
 static int start_endpoint(struct worker *w)
 {
 	struct endpoint_source src = {
-		.config = w->config,
+		.config = &w->config,
 		.transport = w->carrier.ops->name,
 		.engine = w->engine,
 		.control = w->control,
 		.grants = &w->grants,
 		.state = &w->state,
-		.store_missing = *w->config->store_path && !w->store,
+		.store_missing = *w->config.store_path && !w->store,
 	};
 
 	endpoint_start(&w->endpoint, &src);
@@ -347,16 +380,16 @@ static int start_swap(struct worker *w)
 	uint64_t total, used;
 	int r;
 
-	if (!w->config->swap_enable)
+	if (!w->config.swap_enable)
 		return 0;
 	/* After a takeover it never went off: formatted only if it certainly is no swap. */
 	if (inherits(w) && swap_usage(w->disk.path, &total, &used) != -ENOENT)
 		return 0;
-	r = swap_format(w->disk.path, w->config->device_name);
+	r = swap_format(w->disk.path, w->config.device_name);
 	if (r < 0)
 		return r;
-	return swap_on(w->disk.path, w->config->swap_priority,
-		       w->config->swap_discard == CONFIG_DISCARD_PAGES);
+	return swap_on(w->disk.path, w->config.swap_priority,
+		       w->config.swap_discard == CONFIG_DISCARD_PAGES);
 }
 
 static const struct step {
@@ -365,13 +398,14 @@ static const struct step {
 	void (*undo)(struct worker *w);
 } steps[] = {
 	{"read signals", open_signals, close_signals},
-	{"lock the device's name", lock_device, unlock_device},
 	{"take over what a former daemon left", receive_pages, close_pages},
 	{"choose a transport", choose_transport, NULL},
 	{"lock memory", prepare_system, NULL},
 	{"adapt the kernel's reclaim", adapt_reclaim, restore_reclaim},
 	{"open the store", open_store, close_store},
 	{"make the tiers", open_engine, close_engine},
+	{"take over", await_order, NULL},
+	{"be watched", begin_watch, NULL},
 	{"start the mover", start_mover, stop_mover},
 	{"make the device", open_transport, close_transport},
 	{"leave the pages to a successor", leave_pages, withdraw_pages},
@@ -397,6 +431,8 @@ int steps_run(struct worker *w)
 
 		if (r == 0)
 			continue;
+		if (r == -ECANCELED)
+			return r;
 		log_err("start: cannot %s: %s", steps[i].what, strerror(-r));
 		if (!inherits(w))
 			undo(w, i);

@@ -18,7 +18,7 @@
 #endif
 
 #define FORMAT_TIMEOUT_MS  30000
-#define OFF_REPORT_MS	   10000
+#define OFF_REPORT_MS	   (SWAP_OFF_REPORT_S * 1000)
 #define OFF_STALLED_ROUNDS 12 /* of OFF_REPORT_MS without a page */
 #define MARGIN_MAX	   MIB(64)
 
@@ -174,7 +174,8 @@ int swap_on(const char *dev, int priority, bool discard_pages)
 }
 
 /* Follows swapoff(8) until it ends, or until it gets nowhere. */
-static int follow_off(struct run *run, const char *dev, int *ret_status)
+static int follow_off(struct run *run, const char *dev, int *ret_status, swap_progress_fn progress,
+		      void *ctx)
 {
 	uint64_t total, used, last = UINT64_MAX;
 	int r;
@@ -191,6 +192,8 @@ static int follow_off(struct run *run, const char *dev, int *ret_status)
 			return r;
 		}
 		stalled = used < last ? 0 : stalled + 1;
+		if (progress && stalled == 0)
+			progress(ctx, used);
 		last = used;
 		log_info("swapoff %s: %" PRIu64 " MiB to go", dev, used >> 20);
 	}
@@ -219,7 +222,7 @@ static int report_off(const char *dev, const struct run *run, int status)
 	return -EIO;
 }
 
-int swap_off(const char *dev)
+int swap_off(const char *dev, swap_progress_fn progress, void *ctx)
 {
 	const char *argv[] = {"swapoff", dev, NULL};
 	struct run run = RUN_NULL;
@@ -235,7 +238,7 @@ int swap_off(const char *dev)
 	r = run_start(&run, argv);
 	if (r < 0)
 		return r;
-	r = follow_off(&run, dev, &status);
+	r = follow_off(&run, dev, &status, progress, ctx);
 	if (r == -ETIMEDOUT)
 		log_err("swapoff %s: no page came back for %d s; given up, it is still on", dev,
 			OFF_REPORT_MS / 1000 * OFF_STALLED_ROUNDS);

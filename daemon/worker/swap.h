@@ -29,6 +29,11 @@ int swap_format(const char *dev, const char *label);
  */
 int swap_on(const char *dev, int priority, bool discard_pages);
 
+#define SWAP_OFF_REPORT_S 10
+
+/* @left: bytes that are still out. */
+typedef void (*swap_progress_fn)(void *ctx, uint64_t left);
+
 /* Bytes.  -ENOENT, not logged: @dev is not swapped to. */
 int swap_usage(const char *dev, uint64_t *ret_total, uint64_t *ret_used);
 
@@ -52,14 +57,15 @@ int swap_off_check(const char *dev, uint64_t *ret_needed, uint64_t *ret_availabl
  * daemon that dies while one of its threads waits in swapoff for its own device could not release
  * it.
  *
- * It takes as long as it takes while pages come back; progress is logged.  Errors are logged:
+ * It takes as long as it takes while pages come back; progress is logged, and told by @progress,
+ * which may be NULL, at least every SWAP_OFF_REPORT_S seconds.  Errors are logged:
  *   -ENOENT     not on
  *   -ENOMEM     the kernel had no room for the pages; still on
  *   -ETIMEDOUT  no page came back for two minutes; given up, still on
  *   -EINTR      ended from outside, the OOM killer for example; still on
  *   -EIO        anything else, with what swapoff said
  */
-int swap_off(const char *dev);
+int swap_off(const char *dev, swap_progress_fn progress, void *ctx);
 
 /* --- the texts behind it, for tests --- */
 

@@ -36,17 +36,7 @@ int system_prepare(struct system_grants *ret)
 		return -EPERM;
 	}
 	g.oom_exempt = set_oom_score();
-	if (!g.oom_exempt)
-		log_warn(
-			"the OOM score stays as it is (%s): short of memory, the kernel may kill this "
-			"daemon and with it what is swapped; grant CAP_SYS_RESOURCE or set "
-			"OOMScoreAdjust=-1000",
-			strerror(errno));
 	g.io_flusher = thread_mark_io_flusher();
-	if (!g.io_flusher)
-		log_warn(
-			"threads can't be marked as I/O flushers: an allocation in the kernel may wait "
-			"for this daemon's own swap; grant CAP_SYS_RESOURCE");
 	*ret = g;
 	return 0;
 }
@@ -105,8 +95,17 @@ static void check_own_cgroup(void)
 	}
 }
 
-void system_check(void)
+void system_warn(const struct system_grants *g)
 {
+	if (!g->oom_exempt)
+		log_warn(
+			"the OOM score can't be lowered (no CAP_SYS_RESOURCE): short of memory, the "
+			"kernel may kill this daemon and with it what is swapped; grant that, or set "
+			"OOMScoreAdjust=-1000");
+	if (!g->io_flusher)
+		log_warn(
+			"threads can't be marked as I/O flushers: an allocation in the kernel may wait "
+			"for this daemon's own swap; grant CAP_SYS_RESOURCE");
 	check_kernel_zswap();
 	check_own_cgroup();
 }

@@ -17,15 +17,17 @@ struct system_grants {
 
 /*
  * Locks the process's memory, lowers its OOM score, marks the main thread; says in *ret what was
- * granted, and warns of what was not and of the risk.  -EPERM: memory can't be locked, without
- * which swap must not be served.
+ * granted.  -EPERM, logged: memory can't be locked, without which swap must not be served.
  */
 int system_prepare(struct system_grants *ret);
 
+/*
+ * Warns of what was not granted and of the risk, of kernel zswap in front of our device, and of a
+ * memory limit on our own cgroup.
+ */
+void system_warn(const struct system_grants *g);
+
 /* Whether kernel zswap is enabled.  Any thread but data threads. */
 bool system_kernel_zswap(void);
-
-/* Warns of kernel zswap in front of our device, and of a memory limit on our own cgroup. */
-void system_check(void);
 
 #endif

@@ -10,12 +10,24 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 
-#define TICK_MS 200 /* how long a line of the data path may wait to be written */
+#define TICK_MS	 200	       /* how long a line of the data path may wait to be written */
+#define COUNT_NS 1000000000ull /* between looks at the counters for a report of a crash */
+
+/* The service manager's patience is for a daemon that gets nowhere. */
+static void tell_progress(void *ctx, uint64_t left)
+{
+	struct worker *w = ctx;
+	char text[SIZE_TEXT_MAX], state[128];
+
+	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=Swapping off, %s to go",
+		 3 * SWAP_OFF_REPORT_S * 1000000u, size_format(text, left));
+	supervised_notify(&w->supervised, state);
+}
 
 /* 0: nothing is swapped to the device any more.  Else why not, logged; the device goes on. */
 static int stop_swap(struct worker *w)
@@ -37,7 +49,7 @@ static int stop_swap(struct worker *w)
 	if (r < 0)
 		log_warn("stop: cannot tell whether memory holds what is swapped: %s",
 			 strerror(-r));
-	return swap_off(dev);
+	return swap_off(dev, tell_progress, w);
 }
 
 static void reload(struct worker *w)
@@ -48,26 +60,51 @@ static void reload(struct worker *w)
 	endpoint_refresh(w->endpoint);
 }
 
+/* After what may have changed the configuration: a successor goes on with what runs. */
+static void publish_config(struct worker *w)
+{
+	struct config config;
+
+	control_config(w->control, &config);
+	watch_set_config(w->start->watch, &config);
+}
+
+static void publish_counters(struct worker *w)
+{
+	uint64_t now = now_ns(), v[COUNTER_COUNT];
+
+	if (now - w->counted < COUNT_NS)
+		return;
+	w->counted = now;
+	engine_counters(w->engine, v);
+	watch_set_counters(w->start->watch, v);
+}
+
 /* True if the worker is to end. */
 static bool asked_to_stop(struct worker *w)
 {
+	struct beat *beat = &w->start->watch->beats[0];
 	struct signalfd_siginfo si;
 
 	if (read(w->signal_fd, &si, sizeof(si)) != sizeof(si))
 		return false;
 	if (si.ssi_signo == SIGHUP) {
 		reload(w);
+		publish_config(w);
 		return false;
 	}
 	w->state = NLPROTO_STATE_STOPPING;
+	beat_end(beat); /* swapping off takes as long as it takes */
 	log_info("stop: asked to by signal %u", si.ssi_signo);
-	sd_notify(0, "STOPPING=1\nSTATUS=Swapping off");
+	supervised_notify(&w->supervised, "STOPPING=1\nSTATUS=Swapping off");
 	/* Swapping off takes the CPU and the store that a job would have. */
 	engine_job_cancel(w->engine);
 	if (stop_swap(w) == 0)
 		return true;
 	w->state = NLPROTO_STATE_RUNNING;
-	sd_notify(0, "READY=1\nSTATUS=Refused to stop: swapped pages do not fit into memory");
+	beat_begin(beat);
+	supervised_notify(&w->supervised,
+			  "READY=1\nSTATUS=Refused to stop: swapped pages do not fit into memory");
 	return false;
 }
 
@@ -92,20 +129,39 @@ static int device_failed(struct worker *w)
 /* 0: asked to stop, and nothing is swapped any more; else as device_failed(). */
 static int serve(struct worker *w)
 {
-	struct pollfd fds[] = {
-		{.fd = w->signal_fd, .events = POLLIN},
-		{.fd = w->carrier.ops->failed_fd(w->transport), .events = POLLIN},
-		{.fd = endpoint_fd(w->endpoint), .events = POLLIN},
+	enum {
+		SIGNAL,
+		FAILED,
+		CLIENT,
+		SUPERVISOR,
+		CALL,
+		SOURCES
 	};
 
 	while (true) {
-		poll(fds, ARRAY_SIZE(fds), TICK_MS);
+		struct pollfd fds[SOURCES] = {
+			[SIGNAL] = {.fd = w->signal_fd},
+			[FAILED] = {.fd = w->carrier.ops->failed_fd(w->transport)},
+			[CLIENT] = {.fd = endpoint_fd(w->endpoint)},
+			[SUPERVISOR] = {.fd = w->supervised.link},
+			[CALL] = {.fd = kept_get(w->supervised.kept, KEPT_LISTENER)},
+		};
+
+		for (unsigned i = 0; i < SOURCES; i++)
+			fds[i].events = POLLIN;
+		poll(fds, SOURCES, TICK_MS);
+		beat_turn(&w->start->watch->beats[0]);
 		log_drain();
-		if (fds[1].revents)
+		publish_counters(w);
+		if (fds[FAILED].revents)
 			return device_failed(w);
-		if (fds[2].revents)
+		if (fds[CLIENT].revents) {
 			endpoint_work(w->endpoint);
-		if (fds[0].revents && asked_to_stop(w))
+			publish_config(w);
+		}
+		if (fds[SUPERVISOR].revents || fds[CALL].revents)
+			supervised_work(&w->supervised);
+		if (fds[SIGNAL].revents && asked_to_stop(w))
 			return 0;
 	}
 }
@@ -114,41 +170,56 @@ static void announce(struct worker *w)
 {
 	char device[SIZE_TEXT_MAX], memory[SIZE_TEXT_MAX], store[SIZE_TEXT_MAX] = "no store";
 
-	size_format(device, w->config->device_size);
+	size_format(device, w->config.device_size);
 	size_format(memory, engine_memory_limit(w->engine));
 	if (w->store)
 		size_format(store, (uint64_t)w->store->nplaces * STORE_PLACE_SIZE);
 	log_info("ready: " DEVICE_LINK_DIR "/%s is %s by %s, %s; front tier %s, store %s%s%s",
-		 w->config->device_name, w->disk.path, w->carrier.ops->name, device, memory, store,
+		 w->config.device_name, w->disk.path, w->carrier.ops->name, device, memory, store,
 		 w->store ? " at " : "", w->store ? w->store->path : "");
 	w->state = NLPROTO_STATE_RUNNING;
-	sd_notify(0, "READY=1\nSTATUS=Serving swap");
+	supervised_notify(&w->supervised, "READY=1\nSTATUS=Serving swap");
 }
 
-int worker_run(const struct config *config, const struct config_source *source)
+static enum worker_exit run(struct worker *w)
+{
+	int r = steps_run(w);
+
+	if (r == -ECANCELED)
+		return WORKER_STOPPED;
+	/* A device whose pages are there goes to the next one, unless it is gone itself. */
+	if (r < 0)
+		return *w->handover.owner.device && handover_device_there(&w->handover)
+			       ? WORKER_AGAIN
+			       : WORKER_FAILED;
+	announce(w);
+	beat_begin(&w->start->watch->beats[0]);
+	r = serve(w);
+	beat_end(&w->start->watch->beats[0]);
+	if (r > 0)
+		return WORKER_AGAIN;
+	steps_undo(w);
+	log_info("stopped");
+	return r == 0 ? WORKER_STOPPED : WORKER_FAILED;
+}
+
+enum worker_exit worker_run(const struct worker_start *start)
 {
 	struct worker w = {
-		.config = config,
-		.source = source,
+		.start = start,
+		.config = *start->config,
 		.signal_fd = -1,
-		.lock = DEVICE_LOCK_NULL,
+		.supervised = {.link = start->link, .kept = start->kept},
+		.handover = HANDOVER_NULL,
 	};
-	int r;
+	enum worker_exit status;
 
 	w.state = NLPROTO_STATE_STARTING;
-	r = steps_run(&w);
-	if (r == 0) {
-		announce(&w);
-		r = serve(&w);
-		if (r <= 0) {
-			steps_undo(&w);
-			log_info("stopped");
-		}
-	}
+	status = run(&w);
 	log_drain();
 	/* Everything that matters is undone; memory that a thread still looks at stays until then.
 	 */
 	if (w.left_behind)
-		_exit(r == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
-	return r > 0 ? -EIO : r;
+		_exit(status);
+	return status;
 }

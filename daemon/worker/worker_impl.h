@@ -14,15 +14,17 @@
 #include "daemon/worker/endpoint.h"
 #include "daemon/worker/handover.h"
 #include "daemon/worker/reclaim.h"
+#include "daemon/worker/supervised.h"
 #include "daemon/worker/system.h"
+#include "daemon/worker/worker.h"
 
 #include <stdbool.h>
 
 struct worker {
-	const struct config *config; /* as it was at the start; struct control has what runs */
-	const struct config_source *source;
+	const struct worker_start *start;
+	struct config config; /* as it was at the start; struct control has what runs */
 	int signal_fd;
-	struct device_lock lock;
+	struct supervised supervised;
 	struct handover handover;
 	struct system_grants grants;
 	struct reclaim reclaim;
@@ -37,12 +39,16 @@ struct worker {
 	bool left;		    /* the pages and these, with whoever keeps them */
 	struct control *control;
 	struct endpoint *endpoint;
+	uint64_t counted; /* when the supervisor was last shown the counters */
 	bool left_behind; /* the stats thread, which still uses this and the engine */
 	/* read by the stats thread */
 	_Atomic enum nlproto_state state;
 };
 
-/* Takes all steps; at the first that fails, undoes those before it, and returns its error. */
+/*
+ * Takes all steps; at the first that fails, undoes those before it, and returns its error.
+ * -ECANCELED: a standby is not needed any more.
+ */
 int steps_run(struct worker *w);
 
 /* After nothing is swapped to the device any more. */

@@ -1,107 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a service manager passes on, in a child each, whose descriptors from 3 on are the manager's,
- * and what it is told.
+ * What a worker finds of its predecessor, and what its supervisor is told.
  */
+#include "common/util.h"
+#include "daemon/link/link.h"
 #include "daemon/state/state.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/handover.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#define NOTIFY "@zswapd-test-handover"
-
-static int notify_fd;
-
-/* A descriptor far above those that are passed on. */
-static int high(int fd)
-{
-	int r = fcntl(fd, F_DUPFD_CLOEXEC, 64);
-
-	assert_true(r >= 64);
-	close(fd);
-	return r;
-}
+static struct kept kept;
+static struct supervised supervised;
+static int supervisor; /* the link's other end */
 
 static int setup(void **state)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	char name[64];
+	int fds[2];
 
-	snprintf(name, sizeof(name), NOTIFY "-%d", getpid());
-	memcpy(a.sun_path + 1, name + 1, strlen(name) - 1);
-	notify_fd = high(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	assert_int_equal(bind(notify_fd, (struct sockaddr *)&a,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
-			 0);
-	setenv("NOTIFY_SOCKET", name, 1);
+	assert_int_equal(link_pair(fds), 0);
+	supervisor = fds[0];
+	supervised = (struct supervised){.link = fds[1], .kept = &kept};
+	kept = (struct kept){0};
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	close(notify_fd);
+	kept_deinit(&kept);
+	close(supervised.link);
+	close(supervisor);
 	return 0;
 }
 
-/* The next note, "" if there is none; *ret_fd is what came with it, or -1. */
-static void next_note(char *note, size_t size, int *ret_fd)
+static void assert_told(enum link_type type, const char *text)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {note, size - 1};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(notify_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+	struct link_message m;
 
-	note[n < 0 ? 0 : n] = '\0';
-	*ret_fd = -1;
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	assert_int_equal(link_receive(supervisor, &m), 1);
+	assert_int_equal(m.type, type);
+	assert_string_equal(m.text, text);
+	assert_int_equal(m.fd >= 0, type == LINK_KEEP);
+	close_fd(m.fd);
 }
 
-static void assert_note(const char *text)
+static void assert_told_nothing(void)
 {
-	char note[256];
-	int fd;
+	struct link_message m;
 
-	next_note(note, sizeof(note), &fd);
-	assert_string_equal(note, text);
-	if (fd >= 0)
-		close(fd);
-}
-
-static void assert_memory_withdrawn(void)
-{
-	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-state");
-	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-front");
-}
-
-static void assert_withdrawn(void)
-{
-	assert_memory_withdrawn();
-	assert_note("");
+	assert_int_equal(link_receive(supervisor, &m), -EAGAIN);
 }
 
 /*
@@ -115,23 +71,26 @@ static void find_disk(void)
 	glob_t g;
 
 	if (glob("/sys/block/*/diskseq", 0, NULL, &g) == 0) {
+		const char *name = g.gl_pathv[g.gl_pathc - 1] + strlen("/sys/block/");
 		char path[DEVICE_PATH_MAX];
 
-		snprintf(path, sizeof(path), "/dev/%.*s",
-			 (int)strcspn(g.gl_pathv[g.gl_pathc - 1] + strlen("/sys/block/"), "/"),
-			 g.gl_pathv[g.gl_pathc - 1] + strlen("/sys/block/"));
+		snprintf(path, sizeof(path), "/dev/%.*s", (int)strcspn(name, "/"), name);
 		device_disk(path, &disk);
 		globfree(&g);
 	}
 }
 
-/* A state that belongs to @d; NULL: to none yet. */
-static int state_of(const struct device_disk *d)
+static int memory(const char *name)
+{
+	return memfd_create(name, MFD_CLOEXEC);
+}
+
+/* Keeps a state that belongs to @d; NULL: to none yet. */
+static void keep_state(const struct device_disk *d)
 {
 	const struct state_geometry geo = {.nslots = 100, .nframes = 16};
 	struct state_owner owner = {.store = {7}};
 	struct state *s;
-	int fd;
 
 	assert_int_equal(state_new(&s, &geo), 0);
 	if (d) {
@@ -139,325 +98,185 @@ static int state_of(const struct device_disk *d)
 		owner.diskseq = d->diskseq;
 		state_set_owner(s, &owner);
 	}
-	fd = high(dup(s->fd));
+	assert_int_equal(kept_put(&kept, KEPT_STATE, dup(s->fd)), 0);
 	state_free(s);
-	return fd;
 }
 
-static int memory(const char *name)
+static void keep_memory(const char *name)
 {
-	return high(memfd_create(name, MFD_CLOEXEC));
+	assert_int_equal(kept_put(&kept, name, memory(name)), 0);
 }
-
-/*
- * What a daemon makes of @fds under @names, as struct handover and the result; the descriptors are
- * told by their inodes.
- */
-struct outcome {
-	int result;
-	struct handover h;
-	ino_t state_ino, front_ino, kept_ino[TRANSPORT_KEPT_MAX];
-	unsigned open; /* of those passed on */
-};
 
 static ino_t inode(int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
 }
 
-static struct outcome receive(const char *names, const int *fds, unsigned n, bool for_us)
+static void assert_nothing_received(const struct handover *h)
 {
-	struct outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct outcome o;
-	int status;
-	pid_t pid;
+	assert_int_equal(h->state_fd, -1);
+	assert_int_equal(h->front_fd, -1);
+	assert_int_equal(h->kept.n, 0);
+	assert_string_equal(h->owner.device, "");
+}
 
-	assert_true(shared != MAP_FAILED);
-	pid = fork();
-	if (pid == 0) {
-		char number[16];
+static void nothing_is_there(void **state)
+{
+	struct handover h;
 
-		for (unsigned i = 0; i < n; i++)
-			dup2(fds[i], (int)(SD_LISTEN_FDS_START + i));
-		if (n > 0) {
-			snprintf(number, sizeof(number), "%d", for_us ? getpid() : getppid());
-			setenv("LISTEN_PID", number, 1);
-			snprintf(number, sizeof(number), "%u", n);
-			setenv("LISTEN_FDS", number, 1);
-		}
-		if (names)
-			setenv("LISTEN_FDNAMES", names, 1);
-		shared->result = handover_receive(&shared->h);
-		shared->state_ino = inode(shared->h.state_fd);
-		shared->front_ino = inode(shared->h.front_fd);
-		for (unsigned i = 0; i < shared->h.kept.n; i++)
-			shared->kept_ino[i] = inode(shared->h.kept.fds[i].fd);
-		for (unsigned i = 0; i < n; i++)
-			shared->open += fcntl((int)(SD_LISTEN_FDS_START + i), F_GETFD) >= 0;
-		_exit(0);
+	keep_memory(KEPT_LOCK);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_nothing_received(&h);
+	assert_int_equal(kept.n, 1);
+	assert_told_nothing();
+}
+
+static void all_of_it(void **state)
+{
+	struct handover h;
+
+	if (!disk.diskseq)
+		skip();
+	keep_memory(KEPT_LOCK);
+	keep_memory("zswapd-loop");
+	keep_memory(KEPT_STORE);
+	keep_memory(KEPT_FRONT);
+	keep_state(&disk);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_string_equal(h.owner.device, disk.path);
+	assert_true(handover_device_there(&h));
+	/* Copies: what is kept stays kept. */
+	assert_int_not_equal(h.state_fd, kept_get(&kept, KEPT_STATE));
+	assert_int_equal(inode(h.state_fd), inode(kept_get(&kept, KEPT_STATE)));
+	assert_int_equal(inode(h.front_fd), inode(kept_get(&kept, KEPT_FRONT)));
+	/* The transport gets what is neither the engine's nor the store's nor private. */
+	assert_int_equal(h.kept.n, 1);
+	assert_string_equal(h.kept.fds[0].name, "zswapd-loop");
+	assert_int_equal(inode(h.kept.fds[0].fd), inode(kept_get(&kept, "zswapd-loop")));
+	assert_told_nothing();
+	handover_deinit(&h);
+}
+
+/* All but what is the family's own goes, here and at the supervisor. */
+static void assert_given_up(const struct handover *h, unsigned dropped)
+{
+	struct link_message m;
+
+	assert_nothing_received(h);
+	assert_int_equal(kept.n, 1);
+	assert_string_equal(kept.entries[0].name, KEPT_LOCK);
+	while (dropped-- > 0) {
+		assert_int_equal(link_receive(supervisor, &m), 1);
+		assert_int_equal(m.type, LINK_DROP);
+		assert_int_equal(strncmp(m.text, "zswapd-", 7), 0);
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	o = *shared;
-	munmap(shared, sizeof(*shared));
-	return o;
+	assert_told_nothing();
 }
 
-static void assert_nothing(const struct outcome *o)
+static void a_device_that_is_gone(void **state)
 {
-	assert_int_equal(o->result, 0);
-	assert_int_equal(o->h.state_fd, -1);
-	assert_int_equal(o->h.front_fd, -1);
-	assert_int_equal(o->h.kept.n, 0);
-	assert_string_equal(o->h.owner.device, "");
+	struct device_disk gone = disk;
+	struct handover h;
+
+	gone.diskseq += 1000000;
+	keep_memory(KEPT_LOCK);
+	keep_memory("zswapd-fuse");
+	keep_memory(KEPT_FRONT);
+	keep_state(&gone);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_given_up(&h, 3);
 }
 
-static void both(void **state)
+static void a_state_of_no_device(void **state)
 {
-	const int fds[] = {memory("front"), state_of(&disk)};
-	struct outcome o = receive("zswapd-front:zswapd-state", fds, 2, true);
+	struct handover h;
 
-	assert_int_equal(o.result, 0);
-	assert_string_equal(o.h.owner.device, disk.path);
-	assert_int_equal(o.h.owner.store[0], 7);
-	assert_true(o.state_ino == inode(fds[1]));
-	assert_true(o.front_ino == inode(fds[0]));
-	assert_int_equal(o.open, 2);
-	assert_note("");
+	keep_memory(KEPT_LOCK);
+	keep_memory(KEPT_FRONT);
+	keep_state(NULL);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_given_up(&h, 2);
 }
 
-static void nothing(void **state)
+static void one_without_the_other(void **state)
 {
-	struct outcome o = receive(NULL, NULL, 0, true);
+	struct handover h;
 
-	assert_nothing(&o);
-	assert_note("");
+	keep_memory(KEPT_LOCK);
+	keep_state(&disk);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_given_up(&h, 1);
+
+	keep_memory(KEPT_FRONT);
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_given_up(&h, 1);
+
+	keep_memory("zswapd-fuse");
+	assert_int_equal(handover_receive(&h, &supervised), 0);
+	assert_given_up(&h, 1);
 }
 
-static void for_another_process(void **state)
+/* Another version may know what to do with it. */
+static void no_state_at_all(void **state)
 {
-	const int fds[] = {state_of(&disk), memory("front")};
-	struct outcome o = receive("zswapd-state:zswapd-front", fds, 2, false);
+	struct handover h;
 
-	assert_nothing(&o);
-	assert_note("");
+	keep_memory(KEPT_FRONT);
+	keep_memory(KEPT_STATE);
+	assert_int_equal(handover_receive(&h, &supervised), -EBADMSG);
+	assert_int_equal(kept.n, 2);
+	assert_told_nothing();
+	handover_deinit(&h);
 }
 
-static void without_names(void **state)
+static void withdrawing(void **state)
 {
-	const int fds[] = {state_of(&disk), memory("front")};
-	struct outcome o = receive(NULL, fds, 2, true);
-
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_note("");
+	keep_memory(KEPT_LOCK);
+	keep_memory(KEPT_STATE);
+	handover_withdraw(&supervised);
+	assert_told(LINK_DROP, KEPT_STATE);
+	assert_told_nothing();
+	assert_int_equal(kept.n, 1);
 }
 
-static void one_is_missing(void **state)
+/* Without a supervisor it is kept all the same, for the next one. */
+static void keeping_alone(void **state)
 {
-	const int front = memory("front"), pages = state_of(&disk);
-	struct outcome o = receive("zswapd-front", &front, 1, true);
+	int fd = memory("x");
 
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_withdrawn();
-	o = receive("zswapd-state", &pages, 1, true);
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_withdrawn();
-}
-
-static void the_device_is_gone(void **state)
-{
-	const struct device_disk gone = {.path = "/dev/ublkb-gone", .diskseq = 1};
-	const struct device_disk another = {.path = "/dev/null", .diskseq = 1};
-	struct device_disk successor = disk;
-	int fds[] = {state_of(&gone), memory("front")};
-	struct outcome o = receive("zswapd-state:zswapd-front", fds, 2, true);
-
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_withdrawn();
-	fds[0] = state_of(&another);
-	o = receive("zswapd-state:zswapd-front", fds, 2, true);
-	assert_nothing(&o);
-	assert_withdrawn();
-	/* Its name is another disk's by now. */
-	successor.diskseq++;
-	fds[0] = state_of(&successor);
-	o = receive("zswapd-state:zswapd-front", fds, 2, true);
-	assert_nothing(&o);
-	assert_withdrawn();
-	/* There never was one. */
-	fds[0] = state_of(NULL);
-	o = receive("zswapd-state:zswapd-front", fds, 2, true);
-	assert_nothing(&o);
-	assert_withdrawn();
-}
-
-/* Another version can still read it, so it must not be thrown away. */
-static void a_state_of_another_version(void **state)
-{
-	const int fds[] = {state_of(&disk), memory("front")};
-	const uint32_t version = STATE_VERSION + 1;
-	struct outcome o;
-
-	assert_int_equal(
-		pwrite(fds[0], &version, sizeof(version), offsetof(struct state_header, version)),
-		sizeof(version));
-	o = receive("zswapd-state:zswapd-front", fds, 2, true);
-	assert_int_equal(o.result, -EBADMSG);
-	assert_note("");
-}
-
-static void not_even_a_state(void **state)
-{
-	const int fds[] = {high(open("/dev/null", O_RDWR | O_CLOEXEC)), memory("front")};
-	struct outcome o = receive("zswapd-state:zswapd-front", fds, 2, true);
-
-	assert_int_equal(o.result, -EBADMSG);
-	assert_note("");
-}
-
-static void others_are_closed_and_the_last_counts(void **state)
-{
-	const int fds[] = {memory("else"),  state_of(NULL), memory("old"),
-			   state_of(&disk), memory("new"),  memory("else")};
-	struct outcome o = receive("stored:zswapd-state:zswapd-front:zswapd-state:zswapd-front:x",
-				   fds, 6, true);
-
-	assert_int_equal(o.result, 0);
-	assert_string_equal(o.h.owner.device, disk.path);
-	assert_true(o.state_ino == inode(fds[3]));
-	assert_true(o.front_ino == inode(fds[4]));
-	assert_int_equal(o.open, 2);
-	assert_note("");
-}
-
-/* What else the transport had kept, by its names, and those that are not ours. */
-static void the_transports(void **state)
-{
-	const int fds[] = {memory("loop"),  state_of(&disk), memory("else"),
-			   memory("front"), memory("fuse"),  memory("newer loop")};
-	struct outcome o = receive(
-		"zswapd-loop:zswapd-state:loop:zswapd-front:zswapd-fuse:zswapd-loop", fds, 6, true);
-
-	assert_int_equal(o.result, 0);
-	assert_true(o.state_ino == inode(fds[1]));
-	assert_true(o.front_ino == inode(fds[3]));
-	assert_int_equal(o.h.kept.n, 2);
-	assert_string_equal(o.h.kept.fds[0].name, "zswapd-loop");
-	assert_true(o.kept_ino[0] == inode(fds[5]));
-	assert_string_equal(o.h.kept.fds[1].name, "zswapd-fuse");
-	assert_true(o.kept_ino[1] == inode(fds[4]));
-	assert_int_equal(o.open, 4);
-	assert_note("");
-}
-
-/* More than a transport keeps, and a name that does not fit: closed. */
-static void too_many(void **state)
-{
-	const int fds[] = {memory("a"), memory("b"), memory("c"),     memory("d"),
-			   memory("e"), memory("f"), state_of(&disk), memory("front")};
-	struct outcome o =
-		receive("zswapd-name-that-does-not-fit:zswapd-a:zswapd-b:zswapd-c:zswapd-d:"
-			"zswapd-e:zswapd-state:zswapd-front",
-			fds, 8, true);
-
-	assert_int_equal(o.result, 0);
-	assert_int_equal(o.h.kept.n, TRANSPORT_KEPT_MAX);
-	assert_string_equal(o.h.kept.fds[TRANSPORT_KEPT_MAX - 1].name, "zswapd-d");
-	assert_int_equal(o.open, TRANSPORT_KEPT_MAX + 2);
-	assert_note("");
-}
-
-/* Without the pages, of no use; whoever waits for the device is not to wait for ever. */
-static void the_transports_alone(void **state)
-{
-	const int fds[] = {memory("fuse"), memory("front")};
-	struct outcome o = receive("zswapd-fuse:zswapd-front", fds, 2, true);
-
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_memory_withdrawn();
-	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-fuse");
-	assert_note("");
-	o = receive("zswapd-fuse", fds, 1, true);
-	assert_nothing(&o);
-	assert_int_equal(o.open, 0);
-	assert_memory_withdrawn();
-	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-fuse");
-	assert_note("");
-}
-
-static void deposit_and_withdraw(void **state)
-{
-	const struct engine_options o = {.device_bytes = MIB(1),
-					 .memory_limit = MIB(16),
-					 .level = 1,
-					 .nqueues = 1,
-					 .store = {.fd = -1},
-					 .state_fd = -1,
-					 .front_fd = -1};
-	const struct transport_kept kept = {.n = 1,
-					    .fds = {{.name = "zswapd-loop", .fd = memory("loop")}}};
-	struct state_owner owner;
-	struct engine *e;
-	char note[256];
-	int fd;
-
-	assert_int_equal(engine_new(&e, &o), 0);
-	engine_set_device(e, "/dev/ublkb3", 12);
-	handover_deposit(e, &kept);
-	next_note(note, sizeof(note), &fd);
-	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-state");
-	assert_true(fd >= 0 && inode(fd) == inode(engine_state_fd(e)));
-	assert_int_equal(state_read_owner(fd, &owner), 0);
-	assert_string_equal(owner.device, "/dev/ublkb3");
-	assert_int_equal(owner.diskseq, 12);
+	supervised.link = close_fd(supervised.link);
+	assert_int_equal(supervised_keep(&supervised, "zswapd-loop", fd), 0);
+	assert_int_equal(inode(kept_get(&kept, "zswapd-loop")), inode(fd));
 	close(fd);
-	next_note(note, sizeof(note), &fd);
-	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-front");
-	assert_true(fd >= 0 && inode(fd) == inode(engine_front_fd(e)));
+}
+
+static void keeping(void **state)
+{
+	int fd = memory("x");
+
+	assert_int_equal(supervised_keep(&supervised, "zswapd-loop", fd), 0);
+	assert_told(LINK_KEEP, "zswapd-loop");
+	assert_int_equal(inode(kept_get(&kept, "zswapd-loop")), inode(fd));
 	close(fd);
-	next_note(note, sizeof(note), &fd);
-	assert_string_equal(note, "FDSTORE=1\nFDNAME=zswapd-loop");
-	assert_true(fd >= 0 && inode(fd) == inode(kept.fds[0].fd));
-	close(fd);
-	assert_note("");
-	handover_withdraw(&kept);
-	assert_memory_withdrawn();
-	assert_note("FDSTOREREMOVE=1\nFDNAME=zswapd-loop");
-	assert_note("");
-	engine_free(e);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(both),
-		T(nothing),
-		T(for_another_process),
-		T(without_names),
-		T(one_is_missing),
-		T(the_device_is_gone),
-		T(a_state_of_another_version),
-		T(not_even_a_state),
-		T(others_are_closed_and_the_last_counts),
-		T(the_transports),
-		T(too_many),
-		T(the_transports_alone),
-		T(deposit_and_withdraw),
+		cmocka_unit_test_setup_teardown(nothing_is_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_of_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_device_that_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_state_of_no_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_without_the_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_state_at_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(withdrawing, setup, teardown),
+		cmocka_unit_test_setup_teardown(keeping, setup, teardown),
+		cmocka_unit_test_setup_teardown(keeping_alone, setup, teardown),
 	};
 
 	find_disk();
-	if (!disk.diskseq) {
-		puts("skipped: there is no disk with a sequence number");
-		return 77;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void on_and_off(void **state)
 
 	assert_int_equal(swap_usage(dev, &total, &used), -ENOENT);
 	assert_int_equal(swap_off_check(dev, &needed, &available), -ENOENT);
-	assert_int_equal(swap_off(dev), -ENOENT);
+	assert_int_equal(swap_off(dev, NULL, NULL), -ENOENT);
 	assert_int_equal(swap_usage("/dev/no-such-device", &total, &used), -ENOENT);
 	assert_int_equal(total + used + needed + available, 4 * 77);
 	/* Without a signature there is nothing to switch on. */
@@ -176,13 +176,13 @@ static void on_and_off(void **state)
 	assert_true(available > 0);
 	/* Nothing of it while it is on. */
 	assert_int_equal(swap_format(dev, NULL), -EIO);
-	assert_int_equal(swap_off(link), 0);
+	assert_int_equal(swap_off(link, NULL, NULL), 0);
 	assert_int_equal(swap_usage(dev, &total, &used), -ENOENT);
 
 	assert_int_equal(swap_format(dev, NULL), 0);
 	assert_int_equal(swap_on(dev, SWAP_PRIORITY_DEFAULT, false), 0);
 	assert_true(priority_of(dev) < 0);
-	assert_int_equal(swap_off(dev), 0);
+	assert_int_equal(swap_off(dev, NULL, NULL), 0);
 }
 
 static void wrong_arguments(void **state)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/super/super_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define SECOND_NS 1000000000ull
+#define ABORT_NS  (2 * SECOND_NS) /* to write down where it was */
+
+void beats_reset(struct beats *b)
+{
+	memset(b, 0, sizeof(*b));
+}
+
+/* The number of a thread that has made no turn for so long, or -1. */
+static int find_stuck(struct super *s, uint64_t now, uint64_t limit)
+{
+	struct beats *b = &s->beats;
+
+	for (unsigned i = 0; i < WATCH_THREADS; i++) {
+		struct beat *beat = &s->watch->beats[i];
+		uint64_t turns = atomic_load_explicit(&beat->turns, memory_order_relaxed);
+
+		if (atomic_load(&beat->tid) == 0 || turns != b->turns[i] || b->since[i] == 0) {
+			b->turns[i] = turns;
+			b->since[i] = now;
+		} else if (now - b->since[i] >= limit) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+void beats_look(struct super *s)
+{
+	uint64_t now = now_ns(), limit = (uint64_t)s->o->config->device_watchdog * SECOND_NS;
+	int i;
+
+	if (!limit || !s->worker.ready || s->blind)
+		return;
+	if (s->beats.kill_at) {
+		if (now >= s->beats.kill_at)
+			kill(s->worker.pid, SIGKILL);
+		return;
+	}
+	i = find_stuck(s, now, limit);
+	if (i < 0)
+		return;
+	log_err("worker %d: %s %d has not come round for %d s; the worker is replaced",
+		s->worker.pid, i ? "data thread" : "the main thread",
+		atomic_load(&s->watch->beats[i].tid), s->o->config->device_watchdog);
+	s->beats.kill_at = now + ABORT_NS;
+	/* In that thread, so that the record says where it is.  A stopped process is woken. */
+	syscall(SYS_tgkill, s->worker.pid, atomic_load(&s->watch->beats[i].tid), SIGABRT);
+	kill(s->worker.pid, SIGCONT);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/super/lock.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+void lock_sign(int fd, const char *name)
+{
+	char pid[LOCK_PID_MAX];
+	int n = snprintf(pid, sizeof(pid), "%d\n", getpid());
+
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+		log_warn("cannot write to the lock of %s: %s", name, strerror(errno));
+}
+
+int lock_take(const char *run_dir, const char *name, char holder[static LOCK_PID_MAX])
+{
+	cleanup_fd int fd = -1;
+	char path[128];
+	ssize_t n;
+	int r;
+
+	if (mkdir(run_dir, 0755) < 0 && errno != EEXIST) {
+		r = -errno;
+		log_err("cannot make %s: %s", run_dir, strerror(-r));
+		return r;
+	}
+	snprintf(path, sizeof(path), "%s/%s.lock", run_dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0) {
+		r = -errno;
+		log_err("cannot open %s: %s", path, strerror(-r));
+		return r;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		n = pread(fd, holder, LOCK_PID_MAX - 1, 0);
+		holder[n > 0 ? n : 0] = '\0';
+		holder[strcspn(holder, "\n")] = '\0';
+		if (!*holder)
+			strcpy(holder, "?");
+		return -EBUSY;
+	}
+	lock_sign(fd, name);
+	r = fd;
+	fd = -1;
+	return r;
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "daemon/super/super.h"
+#include "common/log.h"
+#include "common/thread.h"
+#include "common/util.h"
+#include "daemon/super/lock.h"
+#include "daemon/super/super_impl.h"
+#include "daemon/worker/device.h"
+#include "daemon/worker/system.h"
+#include "daemon/worker/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+
+#define SECOND_NS    1000000000ull
+#define TICK_MS	     1000
+#define SHORT_MS     20	       /* while a new program is asked, or the manager is busy */
+#define LIVED_NS     SECOND_NS /* a death after that is the first in a row */
+#define FREE_DEATHS  3u	       /* in a row, before there is a pause */
+#define PAUSE_MIN_NS (SECOND_NS / 20)
+#define PAUSE_MAX_NS (10 * SECOND_NS)
+
+static void listener_path(const struct super *s, char path[static 96])
+{
+	snprintf(path, 96, DEVICE_RUN_DIR "/%s.sock", s->o->config->device_name);
+}
+
+/* --- workers come and go --- */
+
+static bool holds_pages(const struct super *s)
+{
+	return kept_get(&s->kept, KEPT_STATE) >= 0 && kept_get(&s->kept, KEPT_FRONT) >= 0;
+}
+
+static void end(struct super *s, int status)
+{
+	s->over = true;
+	s->status = status;
+}
+
+/* The standby becomes the worker, or one is forked for that. */
+static void go(struct super *s)
+{
+	s->go_at = 0;
+	s->beats.kill_at = 0;
+	s->blind = false;
+	if (s->standby.pid) {
+		s->worker = s->standby;
+		s->standby = CHILD_NULL;
+		s->worker.ready = false;
+		s->worker.since = now_ns();
+		if (link_send(s->worker.link, LINK_GO, NULL, -1) == 0)
+			return;
+		child_end(&s->worker);
+	}
+	if (child_fork(s, &s->worker, false) < 0)
+		s->go_at = now_ns() + SECOND_NS;
+}
+
+/* Nothing, for a death now and then. */
+static uint64_t pause_before_next(const struct super *s)
+{
+	unsigned n = s->in_a_row;
+
+	if (n <= FREE_DEATHS)
+		return 0;
+	return min_u64(PAUSE_MIN_NS << min_u64(n - FREE_DEATHS - 1, 10), PAUSE_MAX_NS);
+}
+
+/* The successor goes first; whoever hears of it may be waiting for its pages. */
+static void replace(struct super *s, pid_t pid, int status, uint64_t lived)
+{
+	char report[WATCH_REPORT_MAX];
+	bool wanted = s->replacing;
+	uint64_t pause;
+
+	s->replacing = false;
+	s->in_a_row = wanted || lived > LIVED_NS ? 0 : s->in_a_row;
+	s->in_a_row += !wanted;
+	pause = pause_before_next(s);
+	if (!wanted)
+		watch_make_report(s->watch, pid, status,
+				  s->beats.kill_at ? "it did not answer any more" : NULL);
+	s->go_at = now_ns() + pause;
+	if (!pause)
+		go(s);
+	if (wanted)
+		return;
+	watch_report(s->watch, report);
+	log_err("%s", report);
+	if (pause)
+		log_err("%u workers have died soon one after the other; the next one goes in %.2f s",
+			s->in_a_row, (double)pause / 1e9);
+}
+
+static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived, bool ready)
+{
+	bool exited = status != -1 && WIFEXITED(status);
+
+	if (exited && WEXITSTATUS(status) == WORKER_STOPPED)
+		end(s, EXIT_SUCCESS);
+	else if (exited && WEXITSTATUS(status) == WORKER_FAILED)
+		end(s, EXIT_FAILURE);
+	else if (holds_pages(s))
+		replace(s, pid, status, lived);
+	else if (status == -1)
+		end(s, EXIT_SUCCESS); /* it has let go of its pages, in order */
+	else {
+		log_err("worker %d was ended by signal %d before %s", pid,
+			exited ? 0 : WTERMSIG(status),
+			ready ? "its pages could be kept" : "it was ready");
+		end(s, EXIT_FAILURE);
+	}
+}
+
+static void fork_standby(struct super *s)
+{
+	s->fork_at = 0;
+	if (child_fork(s, &s->standby, true) < 0)
+		s->fork_at = now_ns() + SECOND_NS;
+}
+
+static void standby_ended(struct super *s, int status)
+{
+	log_warn("the standby has ended (%s %d); another one is forked in a second",
+		 WIFSIGNALED(status) ? "signal" : "status",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	s->fork_at = now_ns() + SECOND_NS;
+}
+
+/* --- what they say --- */
+
+static void worker_notifies(struct super *s, const char *text)
+{
+	notify_text(&s->notify, text);
+	if (strncmp(text, "READY=1", 7) != 0 || s->worker.ready)
+		return;
+	s->worker.ready = true;
+	beats_reset(&s->beats);
+	fork_standby(s);
+}
+
+static void keep(struct super *s, struct link_message *m)
+{
+	int r = m->fd < 0 ? -EBADMSG : kept_put(&s->kept, m->text, m->fd);
+
+	m->fd = -1;
+	if (r < 0)
+		log_err("%s can't be kept for a successor: %s", m->text, strerror(-r));
+	else if (!kept_is_private(m->text))
+		notify_fd(&s->notify, &s->kept, m->text, false);
+}
+
+static void handle(struct super *s, struct child *c, struct link_message *m)
+{
+	switch (m->type) {
+	case LINK_KEEP:
+		keep(s, m);
+		break;
+	case LINK_DROP:
+		/* Whoever stood by has it as well, and nothing is left to take over. */
+		child_end(&s->standby);
+		s->fork_at = 0;
+		kept_drop(&s->kept, m->text);
+		notify_fd(&s->notify, &s->kept, m->text, true);
+		break;
+	case LINK_NOTIFY:
+		worker_notifies(s, m->text);
+		break;
+	case LINK_PREPARED:
+		c->ready = true;
+		log_debug("standby %d is prepared", c->pid);
+		break;
+	case LINK_UPGRADE:
+		upgrade_begin(s);
+		break;
+	}
+	close_fd(m->fd);
+}
+
+static void hear(struct super *s, struct child *c)
+{
+	struct link_message m;
+	int r = 1;
+
+	while (c->link >= 0 && (r = link_receive(c->link, &m)) > 0)
+		handle(s, c, &m);
+	if (r == 0)
+		c->link = close_fd(c->link);
+}
+
+static void look_at_worker(struct super *s)
+{
+	pid_t pid = s->worker.pid;
+	uint64_t lived = now_ns() - s->worker.since;
+	bool ready = s->worker.ready;
+	int status;
+
+	/* What it said last counts, also when it is gone. */
+	hear(s, &s->worker);
+	if (child_ended(&s->worker, &status))
+		worker_ended(s, pid, status, lived, ready);
+}
+
+static void look_at_standby(struct super *s)
+{
+	int status;
+
+	hear(s, &s->standby);
+	if (child_ended(&s->standby, &status) && !s->over)
+		standby_ended(s, status);
+}
+
+/* --- the loop --- */
+
+static void pass_signals(struct super *s)
+{
+	struct signalfd_siginfo si;
+
+	while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		if (s->worker.pid)
+			kill(s->worker.pid, (int)si.ssi_signo);
+		else
+			log_warn("signal %u: there is no worker at the moment; try again",
+				 si.ssi_signo);
+	}
+}
+
+static int timeout(const struct super *s, bool all_told)
+{
+	uint64_t now = now_ns(), next = now + TICK_MS * 1000000ull;
+
+	if (s->go_at)
+		next = min_u64(next, s->go_at);
+	if (s->fork_at)
+		next = min_u64(next, s->fork_at);
+	if (s->upgrade.run.pid > 0 || !all_told)
+		next = min_u64(next, now + SHORT_MS * 1000000ull);
+	return next <= now ? 0 : (int)((next - now + 999999) / 1000000);
+}
+
+static void do_what_is_due(struct super *s)
+{
+	uint64_t now = now_ns();
+
+	if (s->go_at && now >= s->go_at)
+		go(s);
+	if (s->fork_at && now >= s->fork_at && s->worker.ready && !s->standby.pid)
+		fork_standby(s);
+	if (s->upgrade.replace && s->standby.ready) {
+		s->upgrade.replace = false;
+		s->replacing = true;
+		log_info("upgrade: worker %d is replaced", s->worker.pid);
+		kill(s->worker.pid, SIGKILL);
+	}
+	beats_look(s);
+	upgrade_work(s);
+	child_reap_others(s);
+}
+
+static void loop(struct super *s)
+{
+	bool told = true;
+
+	while (!s->over) {
+		struct pollfd fds[] = {
+			{.fd = s->worker.pidfd, .events = POLLIN},
+			{.fd = s->worker.link, .events = POLLIN},
+			{.fd = s->standby.pidfd, .events = POLLIN},
+			{.fd = s->standby.link, .events = POLLIN},
+			{.fd = s->signal_fd, .events = POLLIN},
+		};
+
+		poll(fds, ARRAY_SIZE(fds), timeout(s, told));
+		look_at_worker(s);
+		if (s->over)
+			break;
+		look_at_standby(s);
+		if (fds[4].revents)
+			pass_signals(s);
+		do_what_is_due(s);
+		told = notify_retry(&s->notify, &s->kept);
+	}
+}
+
+/* --- start and end --- */
+
+static int open_signals(struct super *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : 0;
+}
+
+/* What the service manager has kept of a daemon of which nothing lives. */
+static void take_from_manager(struct super *s)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+
+	if (n < 0)
+		log_warn("cannot take what the service manager passed on: %s", strerror(-n));
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		/* Of two of a name, the manager's later one counts. */
+		if (strncmp(names[i], "zswapd-", 7) != 0)
+			close_fd(fd);
+		else if (kept_put(&s->kept, names[i], fd) < 0)
+			log_warn("the service manager passed on too much: %s is not taken",
+				 names[i]);
+		free(names[i]);
+	}
+	free(names);
+}
+
+static int keep_watch(struct super *s)
+{
+	int fd, r = watch_new(&s->watch, &fd);
+
+	return r < 0 ? r : kept_put(&s->kept, KEPT_WATCH, fd);
+}
+
+static int start_worker(struct super *s, int lock)
+{
+	char path[96];
+	int r = kept_put(&s->kept, KEPT_LOCK, lock), listener;
+
+	take_from_manager(s);
+	listener_path(s, path);
+	if (r == 0)
+		r = keep_watch(s);
+	if (r == 0) {
+		listener = link_listen(path);
+		r = listener < 0 ? listener : kept_put(&s->kept, KEPT_LISTENER, listener);
+	}
+	return r < 0 ? r : child_fork(s, &s->worker, false);
+}
+
+/* Everything of the worker's, but a page that we can't read. */
+static int adopt_worker(struct super *s, const char *holder)
+{
+	char path[96];
+	int r;
+
+	listener_path(s, path);
+	r = adopt(s, path);
+	if (r < 0) {
+		log_err("[device] name: %s is served by another zswapd (pid %s)%s; stop it or "
+			"choose another name",
+			s->o->config->device_name, holder,
+			r == -EBUSY || r == -ENOENT ? "" : ", whose worker does not answer");
+		return -EBUSY;
+	}
+	r = watch_attach(&s->watch, kept_get(&s->kept, KEPT_WATCH));
+	if (r == -EBADMSG) {
+		s->blind = true;
+		r = keep_watch(s);
+	}
+	if (r < 0)
+		return r;
+	lock_sign(kept_get(&s->kept, KEPT_LOCK), s->o->config->device_name);
+	log_info("worker %d serves %s and is adopted", s->worker.pid, s->o->config->device_name);
+	for (unsigned i = 0; i < s->kept.n; i++) {
+		if (!kept_is_private(s->kept.entries[i].name))
+			notify_fd(&s->notify, &s->kept, s->kept.entries[i].name, false);
+	}
+	notify_text(&s->notify, "READY=1\nSTATUS=Serving swap");
+	fork_standby(s);
+	return 0;
+}
+
+static int start(struct super *s)
+{
+	struct system_grants grants;
+	char holder[LOCK_PID_MAX];
+	int r;
+
+	r = open_signals(s);
+	if (r < 0)
+		return r;
+	r = system_prepare(&grants);
+	if (r < 0)
+		return r;
+	system_warn(&grants);
+	notify_init(&s->notify);
+	upgrade_init(s);
+	r = lock_take(DEVICE_RUN_DIR, s->o->config->device_name, holder);
+	if (r == -EBUSY)
+		r = adopt_worker(s, holder);
+	else if (r >= 0)
+		r = start_worker(s, r);
+	if (r < 0)
+		return r;
+	atomic_store(&s->watch->supervisor, getpid());
+	return 0;
+}
+
+static void stop(struct super *s)
+{
+	char path[96];
+
+	child_end(&s->standby);
+	run_deinit(&s->upgrade.run);
+	if (kept_get(&s->kept, KEPT_LISTENER) >= 0) {
+		listener_path(s, path);
+		unlink(path);
+	}
+	watch_free(s->watch);
+	kept_deinit(&s->kept);
+	notify_deinit(&s->notify);
+	close_fd(s->signal_fd);
+}
+
+int super_run(const struct super_options *o)
+{
+	struct super s = {
+		.o = o,
+		.signal_fd = -1,
+		.worker = CHILD_NULL,
+		.standby = CHILD_NULL,
+		.notify = {.socket = -1},
+		.upgrade = {.run = RUN_NULL},
+		.status = EXIT_FAILURE,
+	};
+
+	if (start(&s) == 0)
+		loop(&s);
+	stop(&s);
+	return s.status;
+}
