@@ -44,16 +44,14 @@ static void push_places(struct evictor *v, const uint8_t *use, enum place_use wh
 }
 
 /*
- * A sealed segment with a place was being written when a former process died.  The device may not
- * have done with that write: nothing else should go to the place soon, so it lies at the bottom.
+ * What no record names is free.  A sealed segment with a place was being written when a former
+ * process died.  The device may not have done with that write: nothing else should go to the place
+ * soon, so it lies at the bottom.
  */
-static int init_places(struct evictor *v)
+static void init_places(struct evictor *v)
 {
-	cleanup_free uint8_t *use = calloc(v->e->state->geo.nplaces + 1, sizeof(*use));
+	uint8_t *use = v->place_use;
 
-	v->places = calloc(v->e->state->geo.nplaces + 1, sizeof(*v->places));
-	if (!v->places || !use)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
 		struct segment *s = &v->e->state->segments[i];
 		struct segment_where where = segment_where_load(s);
@@ -70,7 +68,6 @@ static int init_places(struct evictor *v)
 	}
 	push_places(v, use, PLACE_UNCERTAIN);
 	push_places(v, use, PLACE_FREE);
-	return 0;
 }
 
 static void release(struct evictor *v)
@@ -83,11 +80,12 @@ static void release(struct evictor *v)
 	free(v->clean_again);
 	free(v->registered);
 	free(v->places);
+	free(v->place_use);
 	codec_free(v->codec);
 	free(v);
 }
 
-int evictor_new(struct evictor **ret, struct engine *e)
+int evictor_prepare(struct evictor **ret, struct engine *e)
 {
 	uint32_t nbuffers = (uint32_t)min_u64(e->state->geo.nframes, FIXED_BUFFERS_MAX);
 	struct evictor *v = calloc(1, sizeof(*v));
@@ -100,7 +98,6 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	v->h = &e->histograms[e->nqueues];
 	v->nbuffers = e->store.fd >= 0 ? nbuffers : 0;
 	v->kick.done = kicked;
-	v->judged = engine_store_state(e);
 	v->job = 1;
 	writer_init(&v->young, e, SEGMENT_PLAIN, 0);
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
@@ -109,12 +106,14 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	v->registered = calloc(e->state->geo.nframes, sizeof(*v->registered));
 	v->clean_again = calloc(e->state->nsegments, sizeof(*v->clean_again));
 	v->suspects = calloc(e->state->nsegments, sizeof(*v->suspects));
+	v->places = calloc(e->state->geo.nplaces + 1, sizeof(*v->places));
+	v->place_use = calloc(e->state->geo.nplaces + 1, sizeof(*v->place_use));
 	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	r = !v->retiring || !v->dead || !v->suspects || !v->clean_again || !v->registered ||
-			    v->staging == MAP_FAILED
+			    !v->places || !v->place_use || v->staging == MAP_FAILED
 		    ? -ENOMEM
-		    : init_places(v);
+		    : 0;
 	if (r == 0)
 		r = codec_new(&v->codec, CODEC_LEVEL_MIN);
 	if (r == 0)
@@ -130,6 +129,22 @@ int evictor_new(struct evictor **ret, struct engine *e)
 	}
 	*ret = v;
 	return 0;
+}
+
+void evictor_begin(struct evictor *v)
+{
+	/* As the former engine has left it. */
+	v->judged = engine_store_state(v->e);
+	init_places(v);
+}
+
+int evictor_new(struct evictor **ret, struct engine *e)
+{
+	int r = evictor_prepare(ret, e);
+
+	if (r == 0)
+		evictor_begin(*ret);
+	return r;
 }
 
 /* False: not all that was sent has been answered, in a bounded time. */

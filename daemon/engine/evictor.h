@@ -52,6 +52,12 @@ struct survey {
 
 /* Sets up a ring of its own.  In the thread that will use it. */
 int evictor_new(struct evictor **ret, struct engine *e);
+/*
+ * The same in two parts, the first of which may be done while the engine is standing by.  Between
+ * them nothing else may be done with it but evictor_free(). The second allocates nothing.
+ */
+int evictor_prepare(struct evictor **ret, struct engine *e);
+void evictor_begin(struct evictor *v);
 /* Waits (bounded by the device) for writes in flight, seals what is open. */
 void evictor_free(struct evictor *v);
 

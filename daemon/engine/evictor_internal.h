@@ -72,6 +72,7 @@ struct evictor {
 	unsigned nsuspects;
 	uint64_t turns[ENGINE_QUEUES_MAX]; /* when the last suspect was found */
 	uint32_t *places;		   /* stack of free ones */
+	uint8_t *place_use;		   /* at the start */
 	uint32_t nplaces;
 	/* one segment, for cleaning and checking the store */
 	uint8_t *staging;

@@ -22,8 +22,10 @@
 struct mover {
 	struct engine *e;
 	pthread_t thread;
-	sem_t ready; /* posted when it has started, and when it is about to end */
-	int result;  /* set by the thread before it posts ready */
+	sem_t ready; /* posted when it is prepared, when it goes, and when it is about to end */
+	sem_t go;
+	int result; /* set by the thread before it posts ready */
+	bool gone;  /* the starter's: mover_go() was called */
 	_Atomic bool stop;
 };
 
@@ -104,20 +106,29 @@ bool mover_round(struct evictor *v, bool idle)
 	return i == ROUND_ACTIONS;
 }
 
+static void await(sem_t *sem)
+{
+	while (sem_wait(sem) < 0 && errno == EINTR)
+		;
+}
+
 static void *mover_main(void *arg)
 {
 	struct mover *m = arg;
 	uint64_t kicked = 0, wait = JOBS_IDLE, due = JOBS_IDLE;
 	struct jobs jobs = {0};
 	struct evictor *v;
-	bool more;
+	bool more = false;
 
-	m->result = evictor_new(&v, m->e);
-	if (m->result < 0) {
-		sem_post(&m->ready);
+	m->result = evictor_prepare(&v, m->e);
+	sem_post(&m->ready);
+	if (m->result < 0)
 		return NULL;
+	await(&m->go);
+	if (!atomic_load(&m->stop)) {
+		evictor_begin(v);
+		more = mover_round(v, false);
 	}
-	more = mover_round(v, false);
 	sem_post(&m->ready);
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
 		uint64_t timeout = more ? 0 : evictor_busy(v) ? RETRY_NS : IDLE_NS;
@@ -134,7 +145,7 @@ static void *mover_main(void *arg)
 	return NULL;
 }
 
-int mover_start(struct mover **ret, struct engine *e)
+int mover_prepare(struct mover **ret, struct engine *e)
 {
 	struct mover *m = calloc(1, sizeof(*m));
 	int r;
@@ -143,10 +154,10 @@ int mover_start(struct mover **ret, struct engine *e)
 		return -ENOMEM;
 	m->e = e;
 	sem_init(&m->ready, 0, 0);
+	sem_init(&m->go, 0, 0);
 	r = thread_start(&m->thread, "mover", mover_main, m);
 	if (r == 0) {
-		while (sem_wait(&m->ready) < 0 && errno == EINTR)
-			;
+		await(&m->ready);
 		r = m->result;
 		if (r < 0)
 			pthread_join(m->thread, NULL);
@@ -154,11 +165,28 @@ int mover_start(struct mover **ret, struct engine *e)
 	if (r < 0) {
 		log_err("mover: cannot start: %s", strerror(-r));
 		sem_destroy(&m->ready);
+		sem_destroy(&m->go);
 		free(m);
 		return r;
 	}
 	*ret = m;
 	return 0;
+}
+
+void mover_go(struct mover *m)
+{
+	m->gone = true;
+	sem_post(&m->go);
+	await(&m->ready);
+}
+
+int mover_start(struct mover **ret, struct engine *e)
+{
+	int r = mover_prepare(ret, e);
+
+	if (r == 0)
+		mover_go(*ret);
+	return r;
 }
 
 void mover_stop(struct mover *m)
@@ -169,6 +197,8 @@ void mover_stop(struct mover *m)
 	if (!m)
 		return;
 	atomic_store(&m->stop, true);
+	if (!m->gone)
+		mover_go(m);
 	evictor_wake(m->e);
 	do {
 		/* While it waits for the store it may say so, and nobody else writes that. */
@@ -179,5 +209,6 @@ void mover_stop(struct mover *m)
 	} while (r < 0);
 	pthread_join(m->thread, NULL);
 	sem_destroy(&m->ready);
+	sem_destroy(&m->go);
 	free(m);
 }

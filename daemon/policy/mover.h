@@ -16,6 +16,12 @@ struct mover;
 /* Starts the thread and waits until the first frames are free. */
 int mover_start(struct mover **ret, struct engine *e);
 /*
+ * The same in two parts: the thread is there and has all it needs, while the engine may be standing
+ * by; then it goes.  The second part allocates nothing.
+ */
+int mover_prepare(struct mover **ret, struct engine *e);
+void mover_go(struct mover *m);
+/*
  * Ends the thread, after writes in flight; a job is cancelled.  In the thread that drains the log.
  * NULL is fine.
  */

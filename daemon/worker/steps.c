@@ -229,9 +229,15 @@ static int begin_watch(struct worker *w)
 	return 0;
 }
 
+static int prepare_mover(struct worker *w)
+{
+	return mover_prepare(&w->mover, w->engine);
+}
+
 static int start_mover(struct worker *w)
 {
-	return mover_start(&w->mover, w->engine);
+	mover_go(w->mover);
+	return 0;
 }
 
 static void stop_mover(struct worker *w)
@@ -404,9 +410,10 @@ static const struct step {
 	{"adapt the kernel's reclaim", adapt_reclaim, restore_reclaim},
 	{"open the store", open_store, close_store},
 	{"make the tiers", open_engine, close_engine},
+	{"prepare the mover", prepare_mover, stop_mover},
 	{"take over", await_order, NULL},
 	{"be watched", begin_watch, NULL},
-	{"start the mover", start_mover, stop_mover},
+	{"start the mover", start_mover, NULL},
 	{"make the device", open_transport, close_transport},
 	{"leave the pages to a successor", leave_pages, withdraw_pages},
 	{"read from the device", probe_device, NULL},
