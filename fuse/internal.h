@@ -70,6 +70,7 @@ struct fuse_transport {
 	struct fuse_note note;
 	/* atomic */
 	_Atomic bool closing; /* the end of the connection is ours */
+	_Atomic bool go;      /* threads read requests */
 	_Atomic bool stop;
 	_Atomic bool noted; /* the note has INIT */
 };
@@ -111,8 +112,12 @@ int fuse_thread_start(struct fuse_thread *th);
 void fuse_thread_discard(struct fuse_thread *th);
 
 /* transport.c */
+/* Without a device yet, or with one half way; see fuse_adopt() and fuse_resume(). */
+int fuse_new(struct fuse_transport **ret, const struct transport_options *o);
+void fuse_free(struct fuse_transport *t);
 int fuse_prepare_threads(struct fuse_transport *t);
-int fuse_start_threads(struct fuse_transport *t);
+int fuse_start_threads(struct fuse_transport *t); /* they wait for fuse_go() */
+void fuse_go(struct fuse_transport *t);
 
 /* takeover.c */
 /* For the device that was just made: what keep() will say.  A warning if it can't be kept. */
@@ -121,8 +126,9 @@ int fuse_keep(const struct transport *base, struct transport_kept *ret);
 int fuse_queues_of(const char *device, const struct transport_kept *kept);
 bool fuse_gone(const struct transport *base);
 /*
- * Taking over in two parts.  The first does not touch the connection and asks nothing of the
- * engine, so the former server may still be serving; the second begins to serve.
+ * Taking over in two parts.  The first reads nothing from the connection and needs no more of the
+ * engine than its queues, so the former server may still be serving.  The second, after its death
+ * and the engine's takeover, allocates nothing and waits for nothing.
  */
 int fuse_adopt(struct fuse_transport *t);
 int fuse_resume(struct fuse_transport *t);

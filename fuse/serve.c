@@ -136,6 +136,7 @@ int fuse_thread_start(struct fuse_thread *th)
 		.store_fd = t->o.store_fd,
 		.engine = t->o.engine,
 		.beat = &t->o.beats[th->index],
+		.go = &t->go,
 		.stop = &t->stop,
 	};
 

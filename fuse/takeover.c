@@ -188,6 +188,8 @@ int fuse_adopt(struct fuse_transport *t)
 		r = session_replay(t);
 	if (r == 0)
 		r = fuse_prepare_threads(t);
+	if (r == 0)
+		r = fuse_start_threads(t);
 	return r;
 }
 
@@ -209,5 +211,7 @@ int fuse_resume(struct fuse_transport *t)
 {
 	int r = resend(t);
 
-	return r < 0 ? r : fuse_start_threads(t);
+	if (r == 0)
+		fuse_go(t);
+	return r;
 }

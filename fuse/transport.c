@@ -111,6 +111,13 @@ int fuse_start_threads(struct fuse_transport *t)
 	return 0;
 }
 
+void fuse_go(struct fuse_transport *t)
+{
+	atomic_store_explicit(&t->go, true, memory_order_release);
+	for (unsigned i = 0; i < t->nthreads; i++)
+		data_thread_wake(&t->threads[i].base);
+}
+
 static int attach(struct fuse_transport *t)
 {
 	char path[sizeof(t->mountpoint) + sizeof(FUSE_FILE_NAME) + 1], info[64];
@@ -132,7 +139,7 @@ static int attach(struct fuse_transport *t)
  * Also for a transport that was opened half way.  A device that could not be taken over stays, as
  * long as others keep its descriptors.
  */
-static void tear_down(struct fuse_transport *t)
+void fuse_free(struct fuse_transport *t)
 {
 	/* First, since the unmount can end the connection, which is no failure now. */
 	atomic_store(&t->stop, true);
@@ -163,12 +170,34 @@ static int make(struct fuse_transport *t)
 		r = fuse_prepare_threads(t);
 	if (r == 0)
 		r = fuse_start_threads(t);
-	if (r == 0)
+	if (r == 0) {
+		fuse_go(t);
 		r = attach(t);
+	}
 	if (r < 0)
 		return r;
 	fuse_hold(t);
 	unmount_fuse(t);
+	return 0;
+}
+
+int fuse_new(struct fuse_transport **ret, const struct transport_options *o)
+{
+	struct fuse_transport *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->base.ops = &transport_fuse;
+	t->o = *o;
+	t->fd = t->loop_fd = t->note_fd = -1;
+	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->failed_fd < 0) {
+		int r = -errno;
+
+		free(t);
+		return r;
+	}
+	*ret = t;
 	return 0;
 }
 
@@ -181,20 +210,14 @@ static int take_over(struct fuse_transport *t)
 
 static int fuse_open(struct transport **ret, const struct transport_options *o)
 {
-	struct fuse_transport *t = calloc(1, sizeof(*t));
-	int r;
+	struct fuse_transport *t;
+	int r = fuse_new(&t, o);
 
-	if (!t)
-		return -ENOMEM;
-	t->base.ops = &transport_fuse;
-	t->o = *o;
-	t->fd = t->loop_fd = t->note_fd = -1;
-	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = t->failed_fd < 0 ? -errno : 0;
-	if (r == 0)
-		r = o->takeover ? take_over(t) : make(t);
+	if (r < 0)
+		return r;
+	r = o->takeover ? take_over(t) : make(t);
 	if (r < 0) {
-		tear_down(t);
+		fuse_free(t);
 		return r;
 	}
 	*ret = &t->base;
@@ -218,7 +241,7 @@ static int fuse_close(struct transport *base)
 	if (r < 0)
 		log_warn("fuse: %s is still open somewhere; it is taken away all the same",
 			 t->device);
-	tear_down(t);
+	fuse_free(t);
 	return r;
 }
 

@@ -13,6 +13,7 @@
 #include "common/util.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -90,6 +91,21 @@ static void sleep_in_ring(struct data_thread *dt)
 	wait_in_ring(dt);
 	if (dt->o.spin && now_ns() - start < SPIN_NS)
 		earn(dt, CREDIT_NEAR);
+}
+
+/* A wake-up that comes between the two is not lost: the flag was set before it. */
+static void await_go(struct data_thread *dt)
+{
+	struct pollfd wake = {.fd = dt->wake_fd, .events = POLLIN};
+
+	/* acquire: what was made ready before the flag was set. */
+	while (dt->o.go && !atomic_load_explicit(dt->o.go, memory_order_acquire) &&
+	       !atomic_load_explicit(dt->o.stop, memory_order_relaxed)) {
+		eventfd_t n;
+
+		if (poll(&wake, 1, -1) == 1)
+			eventfd_read(dt->wake_fd, &n);
+	}
 }
 
 static void serve(struct data_thread *dt)
@@ -185,6 +201,7 @@ static void *thread_main(void *arg)
 	sem_post(&dt->ready);
 	if (r < 0)
 		return NULL;
+	await_go(dt);
 	beat_begin(dt->o.beat);
 	serve(dt);
 	beat_end(dt->o.beat);

@@ -60,6 +60,11 @@ struct data_thread_options {
 	int store_fd;		/* or -1 */
 	struct engine *engine;
 	struct beat *beat;	  /* of this thread, which turns at least once a second */
+	/*
+	 * The thread serves after this is set and it is woken; NULL: at once.  Until then it does
+	 * nothing with its queue, so that the engine may still be standing by.
+	 */
+	const _Atomic bool *go;
 	const _Atomic bool *stop; /* the thread ends after this is set and it is woken */
 };
 
@@ -84,7 +89,7 @@ struct data_thread {
  */
 int data_thread_start(struct data_thread *dt, const struct data_thread_options *o);
 
-/* Makes it look at the stop flag.  Any thread. */
+/* Makes it look at the flags.  Any thread. */
 void data_thread_wake(struct data_thread *dt);
 
 /* After the stop flag was set: wakes the thread and waits for its end, which is bounded. */

@@ -49,7 +49,7 @@ struct server {
 	struct transport *transport;
 };
 
-static int make_engine(struct server *s, int state_fd, int front_fd)
+static int make_engine_for(struct server *s, int state_fd, int front_fd, bool standby)
 {
 	const struct engine_options o = {.device_bytes = DEVICE_BYTES,
 					 .memory_limit = MIB(32),
@@ -57,10 +57,16 @@ static int make_engine(struct server *s, int state_fd, int front_fd)
 					 .nqueues = 1,
 					 .store = {.fd = -1},
 					 .state_fd = state_fd,
-					 .front_fd = front_fd};
+					 .front_fd = front_fd,
+					 .standby = standby};
 	int r = engine_new(&s->engine, &o);
 
-	return r < 0 ? r : mover_start(&s->mover, s->engine);
+	return r < 0 || standby ? r : mover_start(&s->mover, s->engine);
+}
+
+static int make_engine(struct server *s, int state_fd, int front_fd)
+{
+	return make_engine_for(s, state_fd, front_fd, false);
 }
 
 static void free_engine(struct server *s)
@@ -373,6 +379,87 @@ static void one_after_the_other(void **state)
 	assert_removed(&s, &e, fuse);
 }
 
+/* Reads without a pause until it is told to stop. */
+struct reader {
+	pthread_t thread;
+	const char *device;
+	_Atomic bool stop;
+	_Atomic uint64_t reads;
+	uint64_t failed, longest;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *r = arg;
+	int fd = open(r->device, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	void *page = aligned_alloc(SLOT_BYTES, SLOT_BYTES);
+
+	while (!atomic_load(&r->stop)) {
+		uint64_t start = now_ns();
+
+		r->failed += pread(fd, page, SLOT_BYTES, 4 * SLOT_BYTES) != SLOT_BYTES;
+		r->longest = max_u64(r->longest, now_ns() - start);
+		r->reads++;
+	}
+	free(page);
+	close(fd);
+	return NULL;
+}
+
+/* @n more than there are. */
+static void wait_for_reads(struct reader *r, uint64_t n)
+{
+	uint64_t until = atomic_load(&r->reads) + n;
+
+	for (unsigned i = 0; i < 10000 && atomic_load(&r->reads) < until; i++)
+		poll(NULL, 0, 1);
+	assert_true(atomic_load(&r->reads) >= until);
+}
+
+/* All that can be done before is done while the former server still serves. */
+static void prepared_in_advance(void **state)
+{
+	struct transport_options o;
+	struct fuse_transport *t;
+	struct reader r = {0};
+	uint64_t killed, dead, resumed;
+	struct estate e;
+	struct server s;
+	int fuse;
+
+	start(&e);
+	write_slot(e.device, 4, 0x61);
+	fuse = dup(named(&e, "zswapd-fuse"));
+	assert_int_equal(make_engine_for(&s, e.state_fd, e.front_fd, true), 0);
+	o = options(s.engine);
+	o.takeover = e.device;
+	o.kept = &e.kept;
+	assert_int_equal(fuse_new(&t, &o), 0);
+	assert_int_equal(fuse_adopt(t), 0);
+	/* The other one serves as before, and what it is given now is taken over too. */
+	write_slot(e.device, 4, 0x62);
+	r.device = e.device;
+	assert_int_equal(pthread_create(&r.thread, NULL, read_on, &r), 0);
+	wait_for_reads(&r, 100);
+	killed = now_ns();
+	end();
+	dead = now_ns();
+	assert_int_equal(engine_take_over(s.engine), 0);
+	assert_int_equal(fuse_resume(t), 0);
+	resumed = now_ns();
+	assert_int_equal(mover_start(&s.mover, s.engine), 0);
+	s.transport = &t->base;
+	assert_slot(e.device, 4, 0x62);
+	wait_for_reads(&r, 100);
+	atomic_store(&r.stop, true);
+	pthread_join(r.thread, NULL);
+	assert_int_equal(r.failed, 0);
+	print_message("a reader waited for %.2f ms: %.2f for the death, %.2f for the takeover\n",
+		      (double)r.longest / 1e6, (double)(dead - killed) / 1e6,
+		      (double)(resumed - dead) / 1e6);
+	assert_removed(&s, &e, fuse);
+}
+
 /* It stays for as long as it is held, whoever else wants it to go. */
 static void somebody_detaches_it_meanwhile(void **state)
 {
@@ -526,8 +613,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(requests_that_were_not_answered), T(one_after_the_other),
-		T(somebody_detaches_it_meanwhile),  T(what_does_not_fit),
+		T(requests_that_were_not_answered),
+		T(one_after_the_other),
+		T(prepared_in_advance),
+		T(somebody_detaches_it_meanwhile),
+		T(what_does_not_fit),
 		T(nobody_can_bring_it_back),
 	};
 	const char *why = scratch_no_loops();
