@@ -59,7 +59,7 @@ struct data_thread_options {
 	unsigned request_pages; /* most pages of one */
 	int store_fd;		/* or -1 */
 	struct engine *engine;
-	struct beat *beat;	  /* of this thread, which turns at least once a second */
+	struct beat *beat; /* of this thread, which turns at least once a second */
 	/*
 	 * The thread serves after this is set and it is woken; NULL: at once.  Until then it does
 	 * nothing with its queue, so that the engine may still be standing by.

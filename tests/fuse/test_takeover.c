@@ -35,6 +35,7 @@ static struct scratch scratch;
 static pid_t child;
 static unsigned connection; /* its number; 0: none */
 static char made[TRANSPORT_DEVICE_MAX];
+static struct beat beats[1];
 
 /* What a dead server has left. */
 struct estate {
@@ -82,7 +83,8 @@ static struct transport_options options(struct engine *e)
 					  .device_bytes = DEVICE_BYTES,
 					  .nqueues = 1,
 					  .store_fd = -1,
-					  .engine = e};
+					  .engine = e,
+					  .beats = beats};
 }
 
 /* In the child: serves until it is killed. */
