@@ -97,18 +97,16 @@ int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsign
 {
 	/* A page in front of each payload, of which the header takes the last bytes. */
 	size_t stride = SLOT_BYTES + FUSE_IO_MAX;
+	int r;
 
 	memset(th, 0, sizeof(*th));
 	th->t = t;
 	th->index = index;
 	th->readable.done = became_readable;
 	th->buffers_size = FUSE_REQUESTS * stride;
-	th->buffers = mmap(NULL, th->buffers_size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (th->buffers == MAP_FAILED) {
-		th->buffers = NULL;
-		return -ENOMEM;
-	}
+	r = data_thread_buffers(&th->buffers, t->o.buffers_fd, index, th->buffers_size);
+	if (r < 0)
+		return r;
 	for (unsigned i = 0; i < FUSE_REQUESTS; i++) {
 		struct fuse_io *io = &th->ios[i];
 

@@ -201,21 +201,19 @@ int fuse_new(struct fuse_transport **ret, const struct transport_options *o)
 	return 0;
 }
 
-static int take_over(struct fuse_transport *t)
+static struct fuse_transport *downcast(const struct transport *t)
 {
-	int r = fuse_adopt(t);
-
-	return r < 0 ? r : fuse_resume(t);
+	return container_of(t, struct fuse_transport, base);
 }
 
-static int fuse_open(struct transport **ret, const struct transport_options *o)
+static int prepare(struct transport **ret, const struct transport_options *o)
 {
 	struct fuse_transport *t;
 	int r = fuse_new(&t, o);
 
 	if (r < 0)
 		return r;
-	r = o->takeover ? take_over(t) : make(t);
+	r = fuse_adopt(t);
 	if (r < 0) {
 		fuse_free(t);
 		return r;
@@ -224,9 +222,35 @@ static int fuse_open(struct transport **ret, const struct transport_options *o)
 	return 0;
 }
 
-static struct fuse_transport *downcast(const struct transport *t)
+static int resume(struct transport *base)
 {
-	return container_of(t, struct fuse_transport, base);
+	struct fuse_transport *t = downcast(base);
+	int r = fuse_resume(t);
+
+	if (r < 0)
+		fuse_free(t);
+	return r;
+}
+
+static int fuse_open(struct transport **ret, const struct transport_options *o)
+{
+	struct fuse_transport *t;
+	int r;
+
+	if (o->takeover) {
+		r = prepare(ret, o);
+		return r < 0 ? r : resume(*ret);
+	}
+	r = fuse_new(&t, o);
+	if (r < 0)
+		return r;
+	r = make(t);
+	if (r < 0) {
+		fuse_free(t);
+		return r;
+	}
+	*ret = &t->base;
+	return 0;
 }
 
 static int fuse_close(struct transport *base)
@@ -266,6 +290,8 @@ const struct transport_ops transport_fuse = {
 	.keep = fuse_keep,
 	.gone = fuse_gone,
 	.open = fuse_open,
+	.prepare = prepare,
+	.resume = resume,
 	.close = fuse_close,
 	.device = fuse_device,
 	.failed_fd = fuse_failed_fd,

@@ -19,6 +19,7 @@
 #define KEPT_STORE    "zswapd-store"
 #define KEPT_LOCK     "(lock)"	   /* of the device's name */
 #define KEPT_LISTENER "(listener)" /* where a new supervisor calls: see link.h */
+#define KEPT_BUFFERS  "(buffers)"  /* requests' data; see daemon/transport/data_thread.h */
 #define KEPT_WATCH    "(watch)"	   /* see daemon/watch/watch.h */
 
 struct kept_entry {

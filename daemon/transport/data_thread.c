@@ -13,10 +13,12 @@
 #include "common/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 
 #define SPIN_NS	     100000u /* about a read from an NVMe drive */
 #define CREDIT_MAX   16u
@@ -233,6 +235,22 @@ int data_thread_start(struct data_thread *dt, const struct data_thread_options *
 		sem_destroy(&dt->ready);
 	}
 	return r;
+}
+
+int data_thread_buffers(uint8_t **ret, int fd, unsigned index, size_t size)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	off_t offset = fd < 0 ? 0 : (off_t)(index * size);
+	void *p;
+
+	/* Not only mapped: want of memory is found here and not by a SIGBUS later. */
+	if (fd >= 0 && fallocate(fd, 0, offset, (off_t)size) < 0)
+		return -errno;
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, offset);
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = p;
+	return 0;
 }
 
 void data_thread_wake(struct data_thread *dt)

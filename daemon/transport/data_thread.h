@@ -89,6 +89,14 @@ struct data_thread {
  */
 int data_thread_start(struct data_thread *dt, const struct data_thread_options *o);
 
+/*
+ * Memory for the data of requests, present, as part number @index of @fd, a memfd that a standby
+ * maps as well: so its threads need none of their own while they wait, and none when they go.  What
+ * is in it when a thread begins is of no use to anybody.  @fd < 0: memory of the process's own. All
+ * parts are of the same @size, a multiple of 4096.  -ENOMEM.
+ */
+int data_thread_buffers(uint8_t **ret, int fd, unsigned index, size_t size);
+
 /* Makes it look at the flags.  Any thread. */
 void data_thread_wake(struct data_thread *dt);
 

@@ -48,6 +48,7 @@ struct transport_options {
 	int store_fd;	       /* to be registered with each ring, or -1 */
 	struct engine *engine;
 	struct beat *beats; /* one for each data thread */
+	int buffers_fd;	    /* for data_thread_buffers(); -1: none */
 	/*
 	 * A device that the engine's pages belong to and whose server died: it is taken over
 	 * instead of a new one made.  Or NULL.
@@ -87,6 +88,16 @@ struct transport_ops {
 	 * a device that was to be taken over.
 	 */
 	int (*open)(struct transport **ret, const struct transport_options *o);
+	/*
+	 * open() with takeover in two parts, so that the second has little to do.  The first is
+	 * done while the former server still serves, asks nothing of the device and no more of the
+	 * engine than its queues, which may be standing by.  The second, when that server is dead
+	 * and the engine has taken over, allocates nothing that is large.  On failure of either the
+	 * device is left as it is, and the transport is to be closed by nobody.  NULL: open() does
+	 * it all.
+	 */
+	int (*prepare)(struct transport **ret, const struct transport_options *o);
+	int (*resume)(struct transport *t);
 	/*
 	 * Removes the device and ends the threads, within some seconds.  -EBUSY: somebody still had
 	 * it open; it is gone all the same, and what they do with it fails.

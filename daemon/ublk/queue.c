@@ -156,9 +156,8 @@ static unsigned gather(struct data_thread *dt, struct engine_request **batch)
 	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
 	unsigned n = 0;
 
-	/* acquire: the descriptor that it fetches by was stored before. */
-	if (unlikely(!q->fetched) && atomic_load_explicit(&q->t->go, memory_order_acquire) &&
-	    !atomic_load_explicit(&q->t->closing, memory_order_relaxed))
+	/* Once: the descriptor that it fetches by was stored before the thread was let go. */
+	if (unlikely(!q->fetched) && !atomic_load_explicit(&q->t->closing, memory_order_relaxed))
 		fetch_all(q);
 	for (unsigned i = 0; i < q->nready; i++) {
 		if (decode(q->ready[i]))
@@ -172,12 +171,11 @@ static int begin(struct data_thread *dt)
 {
 	struct ublk_queue *q = container_of(dt, struct ublk_queue, base);
 	bool encoded = ublk_control_encoded(q->t->control);
-	void *p = mmap(NULL, (size_t)UBLK_DEPTH * UBLK_IO_MAX, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	int r = data_thread_buffers(&q->buffers, q->t->o.buffers_fd, q->id,
+				    (size_t)UBLK_DEPTH * UBLK_IO_MAX);
 
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	q->buffers = p;
+	if (r < 0)
+		return r;
 	q->descs_size = align_up(q->t->info.queue_depth * sizeof(struct ublk_io_desc), SLOT_BYTES);
 	q->fetch_op = ublk_io_op(UBLK_IO_FETCH_REQ, encoded);
 	q->commit_op = ublk_io_op(UBLK_IO_COMMIT_AND_FETCH_REQ, encoded);
@@ -234,6 +232,7 @@ int ublk_queue_start(struct ublk_queue *q, struct ublk_transport *t, unsigned in
 		.store_fd = t->o.store_fd,
 		.engine = t->o.engine,
 		.beat = &t->o.beats[index],
+		.go = &t->go,
 		.stop = &t->stop,
 	};
 

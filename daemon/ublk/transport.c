@@ -299,11 +299,15 @@ static int check_takeover(const struct ublk_transport *t)
 	return 0;
 }
 
-/*
- * All that may fail or take memory comes before START_USER_RECOVERY: kernels before 6.16 can't
- * start a recovery again that was broken off with part of the queues fetched.
- */
-static int take_over(struct ublk_transport *t)
+/* It is ours to remove. */
+static void own(struct ublk_transport *t)
+{
+	t->added = true;
+	t->started = true;
+}
+
+/* While the former server may still serve: looks at the device, and leaves it alone. */
+static int adopt(struct ublk_transport *t)
 {
 	uint32_t id;
 	int r;
@@ -316,16 +320,27 @@ static int take_over(struct ublk_transport *t)
 	r = ublk_info(t->control, id, &t->info);
 	if (r == 0)
 		r = check_takeover(t);
-	if (r == 0)
-		r = start_threads(t);
-	if (r == 0)
-		r = start_recovery(t);
+	return r < 0 ? r : start_threads(t);
+}
+
+/*
+ * All that may fail or take memory has been done: kernels before 6.16 can't start a recovery again
+ * that was broken off with part of the queues fetched.
+ */
+static int resume(struct ublk_transport *t)
+{
+	int r = start_recovery(t);
+
 	if (r == 0)
 		r = open_node(t);
 	if (r < 0)
 		return r;
 	go(t);
-	return ublk_end_recovery(t->control, t->info.dev_id);
+	r = ublk_end_recovery(t->control, t->info.dev_id);
+	if (r < 0)
+		return r;
+	own(t);
+	return 0;
 }
 
 /*
@@ -356,7 +371,12 @@ static int tear_down(struct ublk_transport *t)
 	return r;
 }
 
-static int ublk_open(struct transport **ret, const struct transport_options *o)
+static struct ublk_transport *downcast(const struct transport *t)
+{
+	return container_of(t, struct ublk_transport, base);
+}
+
+static int allocate(struct ublk_transport **ret, const struct transport_options *o)
 {
 	struct ublk_transport *t = calloc(1, sizeof(*t));
 	int r;
@@ -368,22 +388,60 @@ static int ublk_open(struct transport **ret, const struct transport_options *o)
 	t->fd = -1;
 	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = t->failed_fd < 0 ? -errno : ublk_control_open(&t->control);
-	if (r == 0)
-		r = o->takeover ? take_over(t) : make(t);
 	if (r < 0) {
 		tear_down(t);
 		return r;
 	}
-	/* From now on it is ours to remove. */
-	t->added = true;
-	t->started = true;
+	*ret = t;
+	return 0;
+}
+
+static int ublk_prepare(struct transport **ret, const struct transport_options *o)
+{
+	struct ublk_transport *t;
+	int r = allocate(&t, o);
+
+	if (r < 0)
+		return r;
+	r = adopt(t);
+	if (r < 0) {
+		tear_down(t);
+		return r;
+	}
 	*ret = &t->base;
 	return 0;
 }
 
-static struct ublk_transport *downcast(const struct transport *t)
+static int ublk_resume(struct transport *base)
 {
-	return container_of(t, struct ublk_transport, base);
+	struct ublk_transport *t = downcast(base);
+	int r = resume(t);
+
+	if (r < 0)
+		tear_down(t);
+	return r;
+}
+
+static int ublk_open(struct transport **ret, const struct transport_options *o)
+{
+	struct ublk_transport *t;
+	int r;
+
+	if (o->takeover) {
+		r = ublk_prepare(ret, o);
+		return r < 0 ? r : ublk_resume(*ret);
+	}
+	r = allocate(&t, o);
+	if (r < 0)
+		return r;
+	r = make(t);
+	if (r < 0) {
+		tear_down(t);
+		return r;
+	}
+	own(t);
+	*ret = &t->base;
+	return 0;
 }
 
 static int ublk_close(struct transport *base)
@@ -448,6 +506,8 @@ const struct transport_ops transport_ublk = {
 	.queues_of = queues_of,
 	.gone = ublk_gone,
 	.open = ublk_open,
+	.prepare = ublk_prepare,
+	.resume = ublk_resume,
 	.close = ublk_close,
 	.device = ublk_device,
 	.failed_fd = ublk_failed_fd,

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
@@ -246,7 +247,31 @@ static void stop_mover(struct worker *w)
 	w->mover = NULL;
 }
 
-static int open_transport(struct worker *w)
+/* With one memfd for this process and its successors. */
+static int open_buffers(struct worker *w)
+{
+	int fd = kept_copy(w->supervised.kept, KEPT_BUFFERS), r;
+
+	if (fd < 0) {
+		fd = memfd_create("zswapd-buffers", MFD_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		r = supervised_keep(&w->supervised, KEPT_BUFFERS, fd);
+		if (r < 0) {
+			close(fd);
+			return r;
+		}
+	}
+	w->buffers_fd = fd;
+	return 0;
+}
+
+static void close_buffers(struct worker *w)
+{
+	w->buffers_fd = close_fd(w->buffers_fd);
+}
+
+static struct transport_options transport_options(struct worker *w)
 {
 	struct transport_options o = {
 		.name = w->config.device_name,
@@ -255,14 +280,33 @@ static int open_transport(struct worker *w)
 		.store_fd = w->store ? w->store->fd : -1,
 		.engine = w->engine,
 		.beats = w->start->watch->beats + 1,
+		.buffers_fd = w->buffers_fd,
 	};
-	int r;
 
 	if (inherits(w)) {
 		o.takeover = w->handover.owner.device;
 		o.kept = &w->handover.kept;
 	}
-	r = carrier_open(&w->carrier, &w->transport, &o);
+	return o;
+}
+
+static int prepare_transport(struct worker *w)
+{
+	struct transport_options o = transport_options(w);
+
+	if (!w->start->standby || !w->carrier.ops->prepare)
+		return 0;
+	o.nqueues = w->carrier.nqueues;
+	return w->carrier.ops->prepare(&w->transport, &o);
+}
+
+static int open_transport(struct worker *w)
+{
+	struct transport_options o = transport_options(w);
+	int r;
+
+	r = w->transport ? w->carrier.ops->resume(w->transport)
+			 : carrier_open(&w->carrier, &w->transport, &o);
 	if (r < 0)
 		return r;
 	device_disk(w->carrier.ops->device(w->transport), &w->disk);
@@ -411,6 +455,8 @@ static const struct step {
 	{"open the store", open_store, close_store},
 	{"make the tiers", open_engine, close_engine},
 	{"prepare the mover", prepare_mover, stop_mover},
+	{"make buffers", open_buffers, close_buffers},
+	{"prepare the device", prepare_transport, NULL},
 	{"take over", await_order, NULL},
 	{"be watched", begin_watch, NULL},
 	{"start the mover", start_mover, NULL},

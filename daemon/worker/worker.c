@@ -209,6 +209,7 @@ enum worker_exit worker_run(const struct worker_start *start)
 		.start = start,
 		.config = *start->config,
 		.signal_fd = -1,
+		.buffers_fd = -1,
 		.supervised = {.link = start->link, .kept = start->kept},
 		.handover = HANDOVER_NULL,
 	};

@@ -33,6 +33,7 @@ struct worker {
 	struct engine *engine;
 	struct mover *mover;
 	struct carrier carrier;
+	int buffers_fd;
 	struct transport *transport;
 	struct device_disk disk;
 	struct transport_kept kept; /* the transport's, for a successor */

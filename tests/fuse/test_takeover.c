@@ -84,7 +84,8 @@ static struct transport_options options(struct engine *e)
 					  .nqueues = 1,
 					  .store_fd = -1,
 					  .engine = e,
-					  .beats = beats};
+					  .beats = beats,
+					  .buffers_fd = -1};
 }
 
 /* In the child: serves until it is killed. */
