@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 
 #define SECOND_NS 1000000000ull
-#define ABORT_NS  (2 * SECOND_NS) /* to write down where it was */
+#define ABORT_NS  (2 * SECOND_NS)   /* to write down where it was */
+#define TAKING_NS (120 * SECOND_NS) /* over; the kernel's part of it has bounds that are shorter \
+				     */
 
 void beats_reset(struct beats *b)
 {
@@ -37,26 +39,41 @@ static int find_stuck(struct super *s, uint64_t now, uint64_t limit)
 	return -1;
 }
 
+static void end_in_thread(struct super *s, pid_t tid, uint64_t now)
+{
+	s->beats.kill_at = now + ABORT_NS;
+	/* In that thread, so that the record says where it is.  A stopped process is woken. */
+	syscall(SYS_tgkill, s->worker.pid, tid, SIGABRT);
+	kill(s->worker.pid, SIGCONT);
+}
+
+static void look_at_threads(struct super *s, uint64_t now, uint64_t limit)
+{
+	int i = find_stuck(s, now, limit), tid;
+
+	if (i < 0)
+		return;
+	tid = atomic_load(&s->watch->beats[i].tid);
+	log_err("worker %d: %s %d has not come round for %d s; the worker is replaced",
+		s->worker.pid, i ? "data thread" : "the main thread", tid,
+		s->o->config->device_watchdog);
+	end_in_thread(s, tid, now);
+}
+
 void beats_look(struct super *s)
 {
 	uint64_t now = now_ns(), limit = (uint64_t)s->o->config->device_watchdog * SECOND_NS;
-	int i;
 
-	if (!limit || !s->worker.ready || s->blind)
+	if (!limit || !s->worker.pid || s->blind)
 		return;
 	if (s->beats.kill_at) {
 		if (now >= s->beats.kill_at)
 			kill(s->worker.pid, SIGKILL);
-		return;
+	} else if (s->worker.ready) {
+		look_at_threads(s, now, limit);
+	} else if (s->took_over && now - s->worker.since >= TAKING_NS) {
+		log_err("worker %d has not taken over within %llu s; it is replaced", s->worker.pid,
+			TAKING_NS / SECOND_NS);
+		end_in_thread(s, s->worker.pid, now);
 	}
-	i = find_stuck(s, now, limit);
-	if (i < 0)
-		return;
-	log_err("worker %d: %s %d has not come round for %d s; the worker is replaced",
-		s->worker.pid, i ? "data thread" : "the main thread",
-		atomic_load(&s->watch->beats[i].tid), s->o->config->device_watchdog);
-	s->beats.kill_at = now + ABORT_NS;
-	/* In that thread, so that the record says where it is.  A stopped process is woken. */
-	syscall(SYS_tgkill, s->worker.pid, atomic_load(&s->watch->beats[i].tid), SIGABRT);
-	kill(s->worker.pid, SIGCONT);
 }

@@ -49,6 +49,7 @@ static void end(struct super *s, int status)
 static void go(struct super *s)
 {
 	s->go_at = 0;
+	s->took_over = true;
 	s->beats.kill_at = 0;
 	s->blind = false;
 	if (s->standby.pid) {
@@ -118,6 +119,12 @@ static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived,
 			ready ? "its pages could be kept" : "it was ready");
 		end(s, EXIT_FAILURE);
 	}
+}
+
+/* While a worker is not ready, its start is all that counts. */
+static bool wants_standby(const struct super *s)
+{
+	return s->worker.ready && !s->standby.pid;
 }
 
 static void fork_standby(struct super *s)
@@ -239,7 +246,7 @@ static int timeout(const struct super *s, bool all_told)
 
 	if (s->go_at)
 		next = min_u64(next, s->go_at);
-	if (s->fork_at)
+	if (s->fork_at && wants_standby(s))
 		next = min_u64(next, s->fork_at);
 	if (s->upgrade.run.pid > 0 || !all_told)
 		next = min_u64(next, now + SHORT_MS * 1000000ull);
@@ -252,7 +259,7 @@ static void do_what_is_due(struct super *s)
 
 	if (s->go_at && now >= s->go_at)
 		go(s);
-	if (s->fork_at && now >= s->fork_at && s->worker.ready && !s->standby.pid)
+	if (s->fork_at && now >= s->fork_at && wants_standby(s))
 		fork_standby(s);
 	if (s->upgrade.replace && s->standby.ready) {
 		s->upgrade.replace = false;

@@ -59,6 +59,7 @@ struct super {
 	uint64_t fork_at;  /* when the next standby may be forked */
 	unsigned in_a_row; /* deaths, each soon after the last */
 	bool replacing;	   /* the worker's death is our wish */
+	bool took_over;	   /* the worker is not the first one */
 	struct beats beats;
 	struct upgrade upgrade;
 	bool over;
