@@ -3,6 +3,7 @@
 #include "common/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,15 +109,26 @@ int swaps_next(const char **text, struct swaps_entry *ret)
 	return 1;
 }
 
-bool swaps_entry_is(const struct swaps_entry *e, const struct stat *st)
+static bool is_same(const char *path, const struct stat *st)
 {
 	struct stat mine;
 
-	if (stat(e->path, &mine) < 0 || (mine.st_mode & S_IFMT) != (st->st_mode & S_IFMT))
+	if (stat(path, &mine) < 0 || (mine.st_mode & S_IFMT) != (st->st_mode & S_IFMT))
 		return false;
 	if (S_ISBLK(st->st_mode))
 		return mine.st_rdev == st->st_rdev;
 	return mine.st_dev == st->st_dev && mine.st_ino == st->st_ino;
+}
+
+bool swaps_entry_is(const struct swaps_entry *e, const struct stat *st)
+{
+	char in_dev[sizeof("/dev") + PATH_MAX];
+
+	if (is_same(e->path, st))
+		return true;
+	/* The kernel names what it can still climb to: see swaps.h. */
+	snprintf(in_dev, sizeof(in_dev), "/dev%s", e->path);
+	return S_ISBLK(st->st_mode) && is_same(in_dev, st);
 }
 
 int swaps_find(const char *text, const struct stat *st, struct swaps_entry *ret)

@@ -7,6 +7,10 @@
  * the same swap area when they lead to the same block device or to the same inode, so entries are
  * compared by what stat says, never as strings.
  *
+ * Who swaps on in a mount namespace of its own, as services of systemd do, takes its /dev along:
+ * once the last process there has ended, /dev/loop0 is listed as /loop0, though it is swapped to as
+ * before.  So a device's path is looked for below /dev, too.
+ *
  * Not for data threads.  The parser takes text, so that it can be tested without any swap.
  */
 #ifndef ZSWAPD_COMMON_SWAPS_H

@@ -31,7 +31,8 @@ static int look_at_swaps(const struct doctor_machine *m, struct areas *ret)
 	*ret = (struct areas){0};
 	snprintf(own, sizeof(own), "/dev/%s", m->node);
 	while ((r = swaps_next(&text, &e)) > 0) {
-		if (m->node[0] && !strcmp(e.path, own)) {
+		/* Without its /dev: see common/swaps.h. */
+		if (m->node[0] && (!strcmp(e.path, own) || !strcmp(e.path, own + strlen("/dev")))) {
 			ret->found = true;
 			ret->own = e;
 		} else if (!ret->others++ || e.priority > ret->ahead.priority) {

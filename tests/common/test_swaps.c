@@ -2,6 +2,7 @@
 #include "common/swaps.h"
 #include "common/util.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -137,6 +138,36 @@ static void found_by_inode(void **state)
 	rmdir(dir);
 }
 
+/* As one is listed whose /dev went with the mount namespace that it was swapped on in. */
+static void a_device_without_its_dev(void **state)
+{
+	struct swaps_entry e;
+	struct dirent *d;
+	struct stat st;
+	DIR *dev = opendir("/dev");
+
+	assert_non_null(dev);
+	while ((d = readdir(dev))) {
+		if (fstatat(dirfd(dev), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISBLK(st.st_mode))
+			break;
+	}
+	if (!d) {
+		closedir(dev);
+		skip();
+	}
+	snprintf(e.path, sizeof(e.path), "/%s", d->d_name);
+	closedir(dev);
+	assert_true(swaps_entry_is(&e, &st));
+	strcat(e.path, "-gone");
+	assert_false(swaps_entry_is(&e, &st));
+	/* Neither another device nor a file. */
+	strcpy(e.path, "/null");
+	assert_false(swaps_entry_is(&e, &st));
+	assert_int_equal(stat("/dev/null", &st), 0);
+	assert_false(swaps_entry_is(&e, &st));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_path_too_long),
 		cmocka_unit_test(broken_escapes_are_plain),
 		cmocka_unit_test(found_by_inode),
+		cmocka_unit_test(a_device_without_its_dev),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

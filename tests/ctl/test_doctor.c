@@ -251,6 +251,8 @@ static const struct {
 	 DOCTOR_FINDING, "swap", "/swap file has the same priority -2"},
 	{"/proc/swaps", "Filename Type Size Used Priority\n/dev/ublkb0 partition 9 0 -2\n",
 	 DOCTOR_GOOD, "swap", "only one"},
+	{"/proc/swaps", "Filename Type Size Used Priority\n/ublkb0 partition 9 0 -2\n", DOCTOR_GOOD,
+	 "swap", "only one"},
 	{PROC "/oom_score_adj", "0\n", DOCTOR_FINDING, "OOM score", "is 0"},
 	{PROC "/oom_score_adj", NULL, DOCTOR_UNSEEN, "OOM score", "cannot"},
 	{PROC "/status", "VmLck: 4 kB\nVmSwap: 8 kB\n", DOCTOR_FINDING, "memory", "8.0 KiB"},
