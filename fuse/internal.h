@@ -56,8 +56,7 @@ struct fuse_transport {
 	struct transport_options o;
 	int fd; /* /dev/fuse, non-blocking; closed by the session */
 	struct fuse_session *session;
-	char mountpoint[256];
-	bool mounted;
+	int mount_fd; /* until the loop device has the file */
 	char device[LOOPDEV_PATH_MAX];
 	int failed_fd; /* eventfd */
 	int loop_fd;   /* keeps the loop device; -1: this one can't be taken over */

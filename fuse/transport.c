@@ -2,10 +2,12 @@
 /*
  * Making and taking away the device: /dev/fuse, mount, threads, the file, the loop device.
  *
- * There is no mount helper: the descriptor is opened here and given to mount(2).  Once the loop
- * device holds the file the mount is detached, so that nobody can open the file past the loop
- * device, and no mount is left behind whatever happens to the daemon.  How the device goes on after
- * its server's death is takeover.c's.
+ * There is no mount helper: the descriptor is opened here and given to the kernel.  The file system
+ * is mounted nowhere: fsmount(2) makes a mount that only a descriptor of ours leads to, so that
+ * nobody can open the file past the loop device, and nothing is left behind whatever happens to the
+ * daemon.  Once the loop device holds the file that descriptor is closed.  A mount namespace would
+ * not do as well: see docs/SECURITY.md.  How the device goes on after its server's death is
+ * takeover.c's.
  */
 #include "common/log.h"
 #include "fuse/internal.h"
@@ -18,7 +20,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
 static const char *unusable(void)
 {
@@ -38,36 +39,45 @@ static unsigned default_queues(void)
 	return 1;
 }
 
+/* A setting of a file system that is being made; a flag if @value is NULL. */
+static int set(int fs, const char *key, const char *value)
+{
+	return fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0);
+}
+
+static int configure(int fs, int fuse_fd)
+{
+	char fd[16], max_read[16];
+
+	snprintf(fd, sizeof(fd), "%d", fuse_fd);
+	snprintf(max_read, sizeof(max_read), "%u", FUSE_IO_MAX);
+	if (set(fs, "source", "zswapd") < 0 || set(fs, "subtype", "zswapd") < 0 ||
+	    set(fs, "fd", fd) < 0 || set(fs, "rootmode", "40000") < 0 ||
+	    set(fs, "user_id", "0") < 0 || set(fs, "group_id", "0") < 0 ||
+	    set(fs, "max_read", max_read) < 0)
+		return -errno;
+	return fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ? -errno : 0;
+}
+
 static int mount_fuse(struct fuse_transport *t)
 {
-	char options[128];
+	const unsigned flags =
+		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOATIME;
+	cleanup_fd int fs = fsopen("fuse", FSOPEN_CLOEXEC);
+	int r = fs < 0 ? -errno : configure(fs, t->fd);
 
-	snprintf(t->mountpoint, sizeof(t->mountpoint), "%s/%s.mount", t->o.run_dir, t->o.name);
-	if (mkdir(t->mountpoint, 0700) < 0 && errno != EEXIST) {
-		log_err("fuse: cannot make the directory %s: %s", t->mountpoint, strerror(errno));
-		return -errno;
+	if (r == 0) {
+		t->mount_fd = fsmount(fs, FSMOUNT_CLOEXEC, flags);
+		r = t->mount_fd < 0 ? -errno : 0;
 	}
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,max_read=%u",
-		 t->fd, FUSE_IO_MAX);
-	if (mount("zswapd", t->mountpoint, "fuse.zswapd",
-		  MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, options) < 0) {
-		int r = -errno;
-
-		log_err("fuse: cannot mount at %s: %s", t->mountpoint, strerror(-r));
-		rmdir(t->mountpoint);
-		return r;
-	}
-	t->mounted = true;
-	return 0;
+	if (r < 0)
+		log_err("fuse: cannot make the file system: %s", strerror(-r));
+	return r;
 }
 
 static void unmount_fuse(struct fuse_transport *t)
 {
-	if (!t->mounted)
-		return;
-	umount2(t->mountpoint, MNT_DETACH);
-	rmdir(t->mountpoint);
-	t->mounted = false;
+	t->mount_fd = close_fd(t->mount_fd);
 }
 
 static int open_session(struct fuse_transport *t)
@@ -120,15 +130,13 @@ void fuse_go(struct fuse_transport *t)
 
 static int attach(struct fuse_transport *t)
 {
-	char path[sizeof(t->mountpoint) + sizeof(FUSE_FILE_NAME) + 1], info[64];
-	cleanup_fd int file = -1;
+	cleanup_fd int file = openat(t->mount_fd, FUSE_FILE_NAME, O_RDWR | O_CLOEXEC | O_DIRECT);
+	char info[64];
 
-	snprintf(path, sizeof(path), "%s/%s", t->mountpoint, FUSE_FILE_NAME);
-	file = open(path, O_RDWR | O_CLOEXEC | O_DIRECT);
 	if (file < 0) {
 		int r = -errno;
 
-		log_err("fuse: cannot open %s: %s", path, strerror(-r));
+		log_err("fuse: cannot open the device's file: %s", strerror(-r));
 		return r;
 	}
 	snprintf(info, sizeof(info), "zswapd:%s", t->o.name);
@@ -189,7 +197,7 @@ int fuse_new(struct fuse_transport **ret, const struct transport_options *o)
 		return -ENOMEM;
 	t->base.ops = &transport_fuse;
 	t->o = *o;
-	t->fd = t->loop_fd = t->note_fd = -1;
+	t->fd = t->mount_fd = t->loop_fd = t->note_fd = -1;
 	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->failed_fd < 0) {
 		int r = -errno;
