@@ -81,6 +81,7 @@ static void release(struct evictor *v)
 	free(v->registered);
 	free(v->places);
 	free(v->place_use);
+	free(v->strikes);
 	codec_free(v->codec);
 	free(v);
 }
@@ -108,10 +109,11 @@ int evictor_prepare(struct evictor **ret, struct engine *e)
 	v->suspects = calloc(e->state->nsegments, sizeof(*v->suspects));
 	v->places = calloc(e->state->geo.nplaces + 1, sizeof(*v->places));
 	v->place_use = calloc(e->state->geo.nplaces + 1, sizeof(*v->place_use));
+	v->strikes = calloc(e->state->geo.nplaces + 1, sizeof(*v->strikes));
 	v->staging = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	r = !v->retiring || !v->dead || !v->suspects || !v->clean_again || !v->registered ||
-			    !v->places || !v->place_use || v->staging == MAP_FAILED
+			    !v->places || !v->place_use || !v->strikes || v->staging == MAP_FAILED
 		    ? -ENOMEM
 		    : 0;
 	if (r == 0)
@@ -288,7 +290,7 @@ static bool reap_retiring(struct evictor *v)
 	return any;
 }
 
-static void put_place(struct evictor *v, uint32_t place)
+void evictor_put_place(struct evictor *v, uint32_t place)
 {
 	v->places[v->nplaces++] = place;
 	atomic_fetch_sub_explicit(&v->e->places_used, 1, memory_order_relaxed);
@@ -323,7 +325,7 @@ static bool free_segment(struct evictor *v, uint32_t id)
 		v->freed++;
 	}
 	if (where.place != SEGMENT_NONE)
-		put_place(v, where.place);
+		evictor_put_place(v, where.place);
 	return true;
 }
 

@@ -38,6 +38,7 @@ struct survey {
 	uint32_t places_free;
 	uint32_t places_kept; /* only for survivors */
 	bool store_ready;     /* a write may be started: there is a store, a slot and no pause */
+	bool store_pauses;    /* writes failed, and another will be tried within seconds */
 	bool store_owes;      /* it has not answered for long; room may come when it does */
 	/* how much a writer is held up */
 	bool waiting;	 /* a write waits for room */

@@ -74,6 +74,7 @@ struct evictor {
 	uint32_t *places;		   /* stack of free ones */
 	uint8_t *place_use;		   /* at the start */
 	uint32_t nplaces;
+	uint8_t *strikes; /* a place: writes to it that failed while others did not */
 	/* one segment, for cleaning and checking the store */
 	uint8_t *staging;
 	uint64_t staging_seq; /* which one is there; 0: none */
@@ -117,6 +118,9 @@ int evictor_read_object(struct evictor *v, uint32_t segment, uint64_t word);
 
 /* Clears the frame from the record; it is free once no reader has it pinned. */
 void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32_t place);
+
+/* The place is free, and the next to be used. */
+void evictor_put_place(struct evictor *v, uint32_t place);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

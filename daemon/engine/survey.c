@@ -103,6 +103,7 @@ void evictor_survey(struct evictor *v, struct survey *ret)
 		.store_ready = e->store.fd >= 0 && v->writing < EVICTOR_WRITES &&
 			       write_health_allows(&v->health, v->writing, now_ns()),
 		.store_owes = evictor_store_owes(v),
+		.store_pauses = v->health.failures > 0 && !v->health.lost,
 		.next = none,
 		.sparsest = none,
 		.sparsest_stored = none,

@@ -5,11 +5,12 @@
  * A segment whose write fails stays in memory, as if it had never been tried; the next try, of this
  * or another segment, goes elsewhere.  When to try and when to give up is said in health.h.
  *
- * The place that was written to is put aside.  When a write elsewhere succeeds the fault was the
- * place's, and it is retired: a record of its own keeps it, so that it is used no more as long as
- * the state lives, by no successor either.  When more writes have failed than can have been under
- * way at once the fault is the store's, and its places are none the worse for it; they are used
- * again, last, as is a place whose error says nothing about it.
+ * The place that was written to is put aside.  When a write elsewhere succeeds it is tried once
+ * more, at once: the whole store may have been away for a moment.  When it fails again and another
+ * does not, it is retired: a record of its own keeps it, so that it is used no more as long as the
+ * state lives, by no successor either.  When more writes have failed than can have been under way
+ * at once the fault is the store's, and its places are none the worse for it; they are used again,
+ * last, as is a place whose error says nothing about it.
  */
 #include "daemon/engine/evictor_internal.h"
 
@@ -24,6 +25,7 @@ static void put_place_last(struct evictor *v, uint32_t place)
 	memmove(v->places + 1, v->places, v->nplaces * sizeof(*v->places));
 	v->places[0] = place;
 	v->nplaces++;
+	v->strikes[place] = 0;
 	atomic_fetch_sub_explicit(&v->e->places_used, 1, memory_order_relaxed);
 }
 
@@ -44,6 +46,7 @@ static uint32_t take_place(struct evictor *v)
 static void put_aside(struct evictor *v, uint32_t place, int32_t res)
 {
 	if (store_fault_is_local(res) && v->health.failures <= EVICTOR_WRITES) {
+		v->strikes[place]++;
 		v->aside[v->naside++] = place;
 		return;
 	}
@@ -76,10 +79,17 @@ static void retire_place(struct evictor *v, uint32_t place)
 		 e->state->geo.nplaces);
 }
 
-static void write_succeeded(struct evictor *v)
+static void write_succeeded(struct evictor *v, uint32_t place)
 {
-	while (v->naside > 0)
-		retire_place(v, v->aside[--v->naside]);
+	v->strikes[place] = 0;
+	while (v->naside > 0) {
+		uint32_t other = v->aside[--v->naside];
+
+		if (v->strikes[other] > 1)
+			retire_place(v, other);
+		else
+			evictor_put_place(v, other);
+	}
 	write_health_succeeded(&v->health);
 }
 
@@ -132,7 +142,7 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 	/* STORED first: a process that dies in between leaves a whole segment in the store. */
 	segment_state_set(s, SEGMENT_STORED);
 	evictor_retire_frame(v, w->segment, frame, w->place);
-	write_succeeded(v);
+	write_succeeded(v, w->place);
 }
 
 static int start_write(struct evictor *v, uint32_t segment, bool for_job)

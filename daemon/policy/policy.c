@@ -48,11 +48,10 @@ uint32_t policy_shrink_keep(const struct survey *s)
 	return s->frames_reserve + s->frames_reserve / 2;
 }
 
-static bool may_evict(const struct survey *s)
+static bool has_place(const struct survey *s)
 {
-	if (!s->store_ready || s->next.id == SEGMENT_NONE)
-		return false;
-	return s->places_free > s->places_kept || (s->places_free > 0 && s->next_is_survivor);
+	return s->next.id != SEGMENT_NONE &&
+	       (s->places_free > s->places_kept || (s->places_free > 0 && s->next_is_survivor));
 }
 
 /* Its survivors need a frame before they free a place, so not with the last one. */
@@ -70,9 +69,10 @@ static enum policy_action make_room(const struct survey *s)
 		return POLICY_CLEAN_MEMORY;
 	if (may_clean_store(s))
 		return POLICY_CLEAN_STORE;
-	if (may_evict(s))
+	if (s->store_ready && has_place(s))
 		return POLICY_EVICT;
-	if ((!s->waiting && !over_limit(s)) || s->frames_coming > 0 || s->store_owes)
+	if ((!s->waiting && !over_limit(s)) || s->frames_coming > 0 || s->store_owes ||
+	    (s->store_pauses && has_place(s)))
 		return POLICY_NONE;
 	if (at_most(&s->sparsest, SPARSE_DESPERATE))
 		return POLICY_CLEAN_MEMORY;

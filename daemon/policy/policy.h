@@ -15,6 +15,7 @@
  * in turn, until memory is within it again.
  *
  * If none of these gives room and nothing is under way that will, the writers that wait are told so.
+ * A store that does not answer, or that failed and will be tried again in a moment, is still a hope.
  */
 /* clang-format on */
 #ifndef ZSWAPD_POLICY_POLICY_H
