@@ -52,7 +52,7 @@ PROGRAMS=(bash blkid flock losetup mkswap setpriv swapoff swapon)
 # Loaded before the root is there; loaded before SCRIPT starts; there for SCRIPT to load.
 EARLY_MODULES='virtio_pci virtio_blk crc32c_generic ext4'
 BOOT_MODULES='9p 9pnet_virtio nvme loop fuse ublk_drv'
-OTHER_MODULES='zram zstd'
+OTHER_MODULES='zram zstd dm-mod dm-flakey dm-delay'
 BOOTS_MAX=5
 # What the kernel says when something is wrong.
 COMPLAINTS='BUG:|WARNING:|Oops|Kernel panic|blocked for more than|Out of memory|oom-kill:|oom_reaper'
