@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A device over FUSE outlives its daemon: killed again and again under verified I/O and under a program
-# that swaps, by somebody who keeps what it deposits; with another configuration; and when nobody
-# can bring the device back.
+# A device over FUSE outlives who serves it: the worker, or the whole daemon whose descriptors somebody
+# keeps, killed again and again under verified I/O and under a program that swaps; with another
+# configuration; and when nobody can bring the device back.
 # usage: test-fuse-takeover.sh CASE [KILLS]    fio, swap or heirs
 set -euo pipefail
 # shellcheck source=tests/lib/zswapd.sh
@@ -18,7 +18,7 @@ usual=(device.size=256M memory.limit=24M memory.level=1 store.path="$TEST_DIR/st
 # keep OPTION... -- SETTING...: the daemon with those settings, under keeper with those options.
 keep()
 {
-	local options=()
+	local options=(--stay)
 	while [ "$1" != -- ]; do
 		options+=("$1")
 		shift
@@ -28,42 +28,73 @@ keep()
 	zswapd_config "$name" "$@"
 	zswapd_launch "$name" "$KEEPER" "${options[@]}" "$report"
 	keeper_pid=$PID
-	n=0
-	wait_ready
 	zswapd_ready "$name"
 	device=$(realpath "$DEVICE")
 	connection=${ZSWAPD_CONNECTIONS[$name]}
 }
 
-wait_ready()
+supervisor()
 {
-	wait_for "grep -q '^ready $n ' $report || grep -q '^ended' $report || has_ended $keeper_pid" 60 || true
-	grep -q "^ready $n " "$report" || fail "no daemon became ready: $(tail -n 5 "$log")"
+	head -n 1 "/run/zswapd/$name.lock"
 }
 
-succeed()
+readies()
 {
-	n=$((n + 1))
-	kill -USR1 "$keeper_pid"
-	wait_ready
+	grep -c 'zswapd: ready: ' "$log"
 }
 
-# The daemon dies, and nobody starts another.
+# The worker dies; the one that stands by takes over.
+replace_worker()
+{
+	local before
+	before=$(readies)
+	wait_for "pgrep -P $(supervisor) -x zswapd-standby >/dev/null" 30 || fail "nobody stands by"
+	kill -KILL "$(pgrep -P "$(supervisor)" -x zswapd-worker)"
+	wait_for "[ \$(readies) -gt $before ]" 60 || fail "nobody took over: $(tail -n 5 "$log")"
+}
+
+# All of the daemon dies, and nobody starts another.
 murder()
 {
+	local pid pids
+	# One that can't take over may be just ending.
+	pids=$(pgrep -P "$(supervisor)" | tr '\n' ' ' || true)
 	: >"$report"
-	kill -KILL "$(head -n 1 "/run/zswapd/$name.lock")"
+	# shellcheck disable=SC2086
+	kill -KILL "$(supervisor)" $pids || true
 	wait_for "grep -q '^ended' $report" 30 || fail "the daemon does not die"
+	for pid in $pids; do
+		wait_for "has_ended $pid" 30 || fail "a process of the daemon does not die"
+	done
 }
 
-# heir SETTING...: the next one, with these settings.
+# All of it dies, and another one is started with what was kept.
+replace_daemon()
+{
+	local before
+	murder
+	before=$(readies)
+	kill -USR1 "$keeper_pid"
+	wait_for "[ \$(readies) -gt $before ]" 60 || fail "nobody took over: $(tail -n 5 "$log")"
+}
+
+# The one and the other by turns.
+replace()
+{
+	if [ $(($1 % 4)) -eq 3 ]; then
+		replace_daemon
+	else
+		replace_worker
+	fi
+}
+
+# heir SETTING...: the next daemon is started, with these settings.
 heir()
 {
 	zswapd_config "$name" "$@"
 	: >"$report"
 	mark=$(stat -c %s "$log")
 	kill -USR1 "$keeper_pid"
-	wait_for "grep -q '^ended' $report || grep -q '^ready' $report" 60 || fail "no end with $*"
 }
 
 # said TEXT: by the last heir.
@@ -72,16 +103,22 @@ said()
 	tail -c +$((mark + 1)) "$log" | grep -qF "$1"
 }
 
-# refused TEXT SETTING...: a successor with these settings ends, saying TEXT.
+heir_ready()
+{
+	wait_for "said 'zswapd: ready: '" 60 || fail "no daemon became ready: $(tail -n 5 "$log")"
+}
+
+# refused TEXT SETTING...: a successor with these settings tries, and says TEXT.
 refused()
 {
 	local text=$1
 	shift
 	heir "$@"
-	grep -q '^ended 1$' "$report" || fail "with $*: $(cat "$report")"
+	wait_for "said 'are left as they are, for another try'" 60 || fail "with $*: $(tail -n 3 "$log")"
 	said "$text" || fail "with $* it is not said: $text"
-	said 'are left as they are, for another try' || fail "with $*: $(tail -n 3 "$log")"
+	! said 'zswapd: ready: ' || fail "a daemon is ready with $*"
 	[ -e "/sys/block/${device##*/}/loop/backing_file" ] || fail "$device is gone after $*"
+	murder
 }
 
 check_whole()
@@ -92,15 +129,8 @@ check_whole()
 	wait_counter "$name" requests_in_flight -eq 0 10
 }
 
-# stop: in order, and nothing is left, not even the connection.
+# In order, and nothing is left, not even the connection.  The keeper stays until it is told twice.
 stop()
-{
-	zswapd_stop "$name"
-	check_connection_gone
-}
-
-# The same of a keeper that stays, which is told twice.
-stop_stayer()
 {
 	: >"$report"
 	kill "$keeper_pid"
@@ -128,15 +158,10 @@ percentiles()
 		printf "%s: median %s ms, most %s ms of %d\n", what, v[int((NR + 1) / 2)], v[NR], NR }'
 }
 
-report_times()
-{
-	awk '$1 == "ready" && $2 > 0 { print $3 }' "$report" | percentiles "kill to ready"
-}
-
 case ${1-} in
 fio)
 	keep -- "${usual[@]}" swap.enable=no
-	seconds=$((kills + 3))
+	seconds=$((kills * 2 + 3))
 	bounded $((seconds + 60)) fio --name=verified --filename="$device" --allow_file_create=0 --direct=1 \
 		--ioengine=io_uring --verify=crc32c --verify_fatal=1 --verify_dump=0 --aux-path="$TEST_DIR" \
 		--refill_buffers --buffer_compress_percentage=50 --buffer_compress_chunk=4k --size=96m --rw=randrw \
@@ -151,8 +176,9 @@ fio)
 	sleep 1
 	for ((i = 0; i < kills; i++)); do
 		! has_ended $fio || fail "fio has ended: $(cat "$TEST_DIR/fio.log")"
-		succeed
-		sleep 0.$((RANDOM % 9))
+		replace $i
+		# Those that die within a second are replaced ever more slowly.
+		sleep 1.$((RANDOM % 5))
 	done
 	wait $reader || fail "reads failed: $(head -n 1 "$TEST_DIR/gaps")"
 	status=0
@@ -161,7 +187,6 @@ fio)
 	grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio: $(cat "$TEST_DIR/fio.log")"
 	[ "$(counter "$name" takeovers_total)" -eq "$kills" ] || fail "$(counter "$name" takeovers_total) takeovers"
 	check_whole
-	report_times
 	tail -n +2 "$TEST_DIR/gaps" | percentiles "a reader's $kills longest waits"
 	stop
 	;;
@@ -174,15 +199,15 @@ swap)
 	cgroup_new swap $((64 << 20))
 	cgroup_patience "$CGROUP"
 	cleanup_push zswapd_abort_dead "$name"
-	bounded 200 "$PAGELOAD" --pages "$corpus" --size 192M --verify --same word --threads 2 --seconds "$kills" \
+	bounded 200 "$PAGELOAD" --pages "$corpus" --size 192M --verify --same word --threads 2 --seconds $((kills * 3 / 2)) \
 		--cgroup "$CGROUP" --timeout 160 --report json >"$TEST_DIR/load.json" 2>"$TEST_DIR/load.log" &
 	load=$!
 	wait_for "[ \"\$(awk -v d=$device '\$1 == d { print \$4 }' /proc/swaps)\" -gt 60000 ]" 60 ||
 		fail "hardly anything is swapped"
 	for ((i = 0; i < kills; i++)); do
-		sleep 0.$((RANDOM % 9))
 		! has_ended $load || break
-		succeed
+		replace $i
+		sleep 1.$((RANDOM % 5))
 	done
 	[ $i -ge 5 ] || fail "the program ended after $i kills"
 	status=0
@@ -193,13 +218,12 @@ swap)
 	[ "$(counter "$name" takeovers_total)" -ge $i ] || fail "$(counter "$name" takeovers_total) takeovers, not $i"
 	check_whole
 	echo "$i kills under a program with 192 MiB of verified pages"
-	report_times
 	wait_freed "$name"
 	stop
 	;;
 heirs)
 	usual+=(swap.enable=no)
-	keep --stay -- "${usual[@]}"
+	keep -- "${usual[@]}"
 	# Twice what memory holds, so that half of it is in the store.
 	bounded 60 "$SLOTS" write "$device" "$TEST_DIR/map" 0 12288 1 random 32 >"$TEST_DIR/slots.log"
 	wait_counter "$name" slots_stored -gt 2000 30
@@ -215,7 +239,7 @@ heirs)
 	! has_ended $late || fail "a reader was not kept waiting: $(cat "$TEST_DIR/late.log")"
 	# What may change: the limit, the level, the threads; and auto finds out whose device it is.
 	TRANSPORT=auto heir "${usual[@]}" memory.limit=32M memory.level=3 device.queues=2
-	grep -q '^ready' "$report" || fail "no daemon became ready: $(tail -n 5 "$log")"
+	heir_ready
 	wait $late || fail "who waited for a successor got: $(cat "$TEST_DIR/late.log")"
 	bounded 60 "$SLOTS" verify "$device" "$TEST_DIR/map" 0 12288 random >"$TEST_DIR/slots.log" ||
 		fail "after all: $(cat "$TEST_DIR/slots.log")"
@@ -232,7 +256,7 @@ heirs)
 	wait_for "has_ended $late" 30 || fail "who waited for the pages waits still"
 	grep -q 'ioerror 1' "$TEST_DIR/late.log" || fail "who waited got: $(cat "$TEST_DIR/late.log")"
 	heir "${usual[@]}"
-	grep -q '^ready' "$report" || fail "no daemon became ready: $(tail -n 5 "$log")"
+	heir_ready
 	said 'its connection was ended' || fail "it does not say that the connection has gone"
 	zswapd_ready "$name"
 	wait_for "[ ! -e /sys/block/${device##*/}/loop/backing_file ] || [ $device = $(realpath "$DEVICE") ]" 5 ||
@@ -241,11 +265,11 @@ heirs)
 	connection=${ZSWAPD_CONNECTIONS[$name]}
 	bounded 60 "$SLOTS" verify "$device" "$TEST_DIR/none" 0 64 random >"$TEST_DIR/slots.log" ||
 		fail "a new device has old pages: $(cat "$TEST_DIR/slots.log")"
-	stop_stayer
+	stop
 	echo "a connection that was ended"
 
 	# Part of it was lost.
-	keep --stay --lose zswapd-fuse-init -- "${usual[@]}"
+	keep --lose zswapd-fuse-init -- "${usual[@]}"
 	bounded 60 "$SLOTS" write "$device" "$TEST_DIR/map" 0 64 2 random 32 >"$TEST_DIR/slots.log"
 	murder
 	bounded 60 "$SLOTS" verify "$device" "$TEST_DIR/map" 0 1 random >"$TEST_DIR/late.log" 2>&1 &
@@ -253,7 +277,7 @@ heirs)
 	cleanup_pid $late
 	sleep 0.3
 	heir "${usual[@]}"
-	grep -q '^ready' "$report" || fail "no daemon became ready: $(tail -n 5 "$log")"
+	heir_ready
 	said 'zswapd-fuse-init was not kept' || fail "it does not say what is missing"
 	wait_for "has_ended $late" 30 || fail "who waited for the pages waits still"
 	grep -q 'ioerror 1' "$TEST_DIR/late.log" || fail "who waited for the pages got: $(cat "$TEST_DIR/late.log")"
@@ -262,7 +286,7 @@ heirs)
 	device=$(realpath "$DEVICE")
 	connection=${ZSWAPD_CONNECTIONS[$name]}
 	wait_for "[ ! -e /sys/block/${old##*/}/loop/backing_file ]" 5 || [ "$old" = "$device" ] || fail "$old is left"
-	stop_stayer
+	stop
 	echo "part of what was left"
 	;;
 *) fail "there is no case '${1-}'" ;;
