@@ -35,6 +35,7 @@ static struct scratch scratch;
 static pid_t child;
 static unsigned connection; /* its number; 0: none */
 static char made[TRANSPORT_DEVICE_MAX];
+static uint64_t made_seq; /* the kernel's number of that disk */
 static struct beat beats[1];
 
 /* What a dead server has left. */
@@ -150,6 +151,25 @@ static void abort_connection(void)
 	rmdir(dir);
 }
 
+static uint64_t diskseq_of(const char *dev)
+{
+	uint64_t seq = 0;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/%.32s/diskseq", dev + strlen("/dev/"));
+	textfile_read_u64(path, &seq);
+	return seq;
+}
+
+/* Others may have attached the same number by now; then the disk is another one. */
+static bool is_attached(const char *dev)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/%.32s/loop/backing_file", dev + strlen("/dev/"));
+	return access(path, F_OK) == 0 && diskseq_of(dev) == made_seq;
+}
+
 static void start(struct estate *e)
 {
 	struct loop_info64 info;
@@ -178,6 +198,7 @@ static void start(struct estate *e)
 	close(ends[0]);
 	assert_int_equal(ioctl(named(e, "zswapd-loop"), LOOP_GET_STATUS64, &info), 0);
 	memcpy(made, e->device, sizeof(made));
+	made_seq = diskseq_of(made);
 	connection = info.lo_device & 0xff; /* the file system's number is the connection's too */
 }
 
@@ -210,14 +231,6 @@ static int take_over(struct server *s, struct estate *e)
 	if (r < 0)
 		free_engine(s);
 	return r;
-}
-
-static bool is_attached(const char *dev)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", dev + strlen("/dev/"));
-	return access(path, F_OK) == 0;
 }
 
 /* One page, in a thread of its own, since it waits for a server. */
