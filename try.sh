@@ -11,6 +11,8 @@ top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 # shellcheck source=tests/lib/cleanup.sh
 . tests/lib/cleanup.sh
+# shellcheck source=tests/lib/processes.sh
+. tests/lib/processes.sh
 # shellcheck source=tests/lib/cgroup.sh
 . tests/lib/cgroup.sh
 # shellcheck source=tests/lib/packages.sh
@@ -79,10 +81,12 @@ size = 512M
 EOF
 swap_lock
 cleanup_push eval '[ ! -d /run/zswapd ] || rmdir --ignore-fail-on-non-empty /run/zswapd'
-cleanup_file "/run/zswapd/$name.lock"
+cleanup_file "/run/zswapd/$name.lock" "/run/zswapd/$name.sock"
 "$work/build/daemon/main/zswapd" --config "$work/zswapd.conf" 2>"$work/zswapd.log" 9>&- &
 daemon=$!
-CLEANUP_TERM_SECONDS=60 cleanup_pid $daemon
+# shellcheck disable=SC2034
+CLEANUP_TERM_SECONDS=60
+cleanup_push undo_daemon "$work/zswapd.conf"
 wait_for "grep -q 'ready:' '$work/zswapd.log' || has_ended $daemon" 60
 if ! grep -q 'ready:' "$work/zswapd.log"; then
 	cat "$work/zswapd.log"

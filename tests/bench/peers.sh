@@ -30,6 +30,8 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/cleanup.sh
 . "$here/../lib/cleanup.sh"
+# shellcheck source=tests/lib/processes.sh
+. "$here/../lib/processes.sh"
 # shellcheck source=tests/lib/cgroup.sh
 . "$here/../lib/cgroup.sh"
 # shellcheck source=tests/lib/swap-lock.sh

@@ -4,23 +4,29 @@
  * deposits (sd_notify's FDSTORE), and starts it again with them when it is killed.
  * usage: keeper [--stay] [--lose NAME] REPORT COMMAND [ARG]...
  *
- *	SIGUSR1		the daemon is killed (SIGKILL) and started again
+ *	SIGUSR1		supervisor, worker and standby are killed (SIGKILL), and a daemon is started
+ *			that finds nothing but what was deposited
+ *	SIGUSR2		the supervisor is killed, and another is started, which adopts the worker
+ *	SIGRTMIN	the worker is killed, which is the supervisor's affair
  *	SIGTERM		the daemon is asked to end; keeper ends with its status
  *
- * A daemon that ends by itself is not started again; keeper ends with its status, 1 for a signal.
- * With --stay it remains, with all that was deposited, until one of its signals comes.  With --lose
- * it forgets to keep descriptors of that name.
+ * A supervisor that ends by itself is not started again; keeper ends with its status, 1 for a
+ * signal. With --stay it remains, with all that was deposited, until one of its signals comes.
+ * With --lose it forgets to keep descriptors of that name.
  *
  * It is locked in memory, since what is swapped out stays out while there is no daemon.  What it
  * keeps is not, so the machine must not be short of memory meanwhile.
  *
  * REPORT gets a line each time that the daemon is ready: "ready N MS", N from 0, with the
- * milliseconds since it was started or, from 1 on, since its predecessor was killed.  Before that,
- * "gone MS", when the kernel had cleared the predecessor away.  With --stay, "ended STATUS" when a
- * daemon has.
+ * milliseconds since it was started or, from 1 on, since what a signal is for was killed.  Before
+ * that, "gone MS", when the kernel had cleared that away.  With --stay, "ended STATUS" when a
+ * supervisor has.
+ *
+ * Whose parent dies becomes keeper's child (PR_SET_CHILD_SUBREAPER).
  */
 #include "common/util.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,17 +54,59 @@ static unsigned nkept;
 static int notify_fd;
 static char notify_path[64];
 static FILE *report;
-static pid_t daemon_pid; /* 0: there is none */
+static pid_t daemon_pid; /* the supervisor; 0: there is none */
 static bool stay;
 static const char *lose = "";
 static unsigned starts;
 static uint64_t began;
 
+/* A process whose parent is @parent, called @comm if that is not NULL; 0: there is none. */
+static pid_t find_child(pid_t parent, const char *comm)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (dir && !found && (entry = readdir(dir))) {
+		char path[32], name[32];
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10), its_parent;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		f = pid > 0 ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%*d (%31[^)]) %*c %d", name, &its_parent) == 2 &&
+		    its_parent == parent && (!comm || strcmp(name, comm) == 0))
+			found = pid;
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* Waits for the supervisor, so that nobody forks any more, and then for those it leaves. */
+static void kill_all(void)
+{
+	pid_t pid;
+
+	if (daemon_pid) {
+		kill(daemon_pid, SIGKILL);
+		waitpid(daemon_pid, NULL, 0);
+		daemon_pid = 0;
+	}
+	while ((pid = find_child(getpid(), NULL))) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
 static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "keeper: %s: %s\n", what, strerror(errno));
 	if (daemon_pid > 0)
-		kill(daemon_pid, SIGKILL);
+		kill_all();
 	exit(1);
 }
 
@@ -156,7 +205,8 @@ static bool note_value(const char *note, const char *key, char *ret, size_t size
 	return false;
 }
 
-static void take_note(void)
+/* False: there is none. */
+static bool take_note(void)
 {
 	char note[1024], value[64] = "", name[64] = "stored";
 	union {
@@ -173,7 +223,7 @@ static void take_note(void)
 	int fd = -1;
 
 	if (n < 0)
-		return;
+		return false;
 	note[n] = '\0';
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
@@ -193,6 +243,7 @@ static void take_note(void)
 		began = 0;
 	}
 	close_fd(fd);
+	return true;
 }
 
 /* The daemon has ended: keeper's status. */
@@ -208,18 +259,64 @@ static void report_end(int status)
 	fflush(report);
 }
 
-static void replace(char *const argv[])
+static void start_another(char *const argv[])
 {
-	int status;
+	uint64_t killed = began;
 
+	fprintf(report, "gone %.1f\n", (double)(now_ns() - began) / 1e6);
+	/* What the former ones said last is kept, but nobody is ready. */
+	began = 0;
+	while (take_note())
+		;
+	began = killed;
+	start(argv);
+}
+
+static void replace_all(char *const argv[])
+{
+	began = now_ns();
+	kill_all();
+	start_another(argv);
+}
+
+static void replace_supervisor(char *const argv[])
+{
 	began = now_ns();
 	if (daemon_pid) {
 		kill(daemon_pid, SIGKILL);
-		if (waitpid(daemon_pid, &status, 0) < 0)
-			die("waitpid");
+		waitpid(daemon_pid, NULL, 0);
 	}
-	fprintf(report, "gone %.1f\n", (double)(now_ns() - began) / 1e6);
-	start(argv);
+	start_another(argv);
+}
+
+/* A child of the supervisor or, if it was adopted, of ours. */
+static void kill_worker(void)
+{
+	pid_t pid = find_child(daemon_pid, "zswapd-worker");
+
+	if (!pid)
+		pid = find_child(getpid(), "zswapd-worker");
+	began = now_ns();
+	if (pid)
+		kill(pid, SIGKILL);
+	else
+		fprintf(stderr, "keeper: there is no worker\n");
+}
+
+/* True if the supervisor is among those who have ended, with *ret_status. */
+static bool supervisor_ended(int *ret_status)
+{
+	bool found = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != daemon_pid)
+			continue;
+		*ret_status = status;
+		found = true;
+	}
+	return found;
 }
 
 /* Those behind the options. */
@@ -236,10 +333,25 @@ static char **parse_options(char **argv)
 	return argv;
 }
 
+static int open_signals(void)
+{
+	const int signals[] = {SIGCHLD, SIGTERM, SIGUSR1, SIGUSR2, SIGRTMIN};
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (fd < 0)
+		die("signalfd");
+	return fd;
+}
+
 int main(int argc, char *argv[])
 {
 	struct signalfd_siginfo si;
-	sigset_t set;
 	int signal_fd, fd;
 
 	argv = parse_options(argv + 1);
@@ -255,14 +367,9 @@ int main(int argc, char *argv[])
 	argv++;
 	if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
 		die("mlockall");
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (signal_fd < 0)
-		die("signalfd");
+	signal_fd = open_signals();
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		die("prctl");
 	listen_for_notes();
 	began = now_ns();
 	start(argv);
@@ -277,12 +384,16 @@ int main(int argc, char *argv[])
 		if (!fds[1].revents || read(signal_fd, &si, sizeof(si)) != sizeof(si))
 			continue;
 		if (si.ssi_signo == SIGUSR1)
-			replace(argv);
+			replace_all(argv);
+		else if (si.ssi_signo == SIGUSR2)
+			replace_supervisor(argv);
+		else if ((int)si.ssi_signo == SIGRTMIN)
+			kill_worker();
 		else if (si.ssi_signo == SIGTERM && !daemon_pid)
 			return 0;
 		else if (si.ssi_signo == SIGTERM)
 			kill(daemon_pid, SIGTERM);
-		else if (!daemon_pid || waitpid(daemon_pid, &status, WNOHANG) != daemon_pid)
+		else if (!supervisor_ended(&status))
 			continue;
 		else if (!stay)
 			return ended(status);

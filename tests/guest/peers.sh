@@ -9,6 +9,8 @@ set -euo pipefail
 . /zswapd/tests/guest/modules.sh
 # shellcheck source=tests/lib/cleanup.sh
 . /zswapd/tests/lib/cleanup.sh
+# shellcheck source=tests/lib/processes.sh
+. /zswapd/tests/lib/processes.sh
 # shellcheck source=tests/lib/cgroup.sh
 . /zswapd/tests/lib/cgroup.sh
 

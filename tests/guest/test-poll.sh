@@ -55,7 +55,7 @@ drive_interrupts()
 data_cpu()
 {
 	local task
-	for task in /proc/"$PID"/task/*; do
+	for task in /proc/"$(zswapd_pids $NAME worker)"/task/*; do
 		! grep -q '^zswapd-data' "$task/comm" || cat "$task/schedstat"
 	done | awk '{ ns += $1 } END { print int(ns / 1000) }'
 }
@@ -67,7 +67,7 @@ echo hist:keys=common_pid >$calls/trigger || skip "the kernel can't count system
 data_calls()
 {
 	local task
-	for task in /proc/"$PID"/task/*; do
+	for task in /proc/"$(zswapd_pids $NAME worker)"/task/*; do
 		! grep -q '^zswapd-data' "$task/comm" ||
 			sed -n "s/^{ common_pid: *${task##*/} } hitcount: *//p" $calls/hist
 	done | awk '{ n += $1 } END { print n + 0 }'
@@ -77,7 +77,7 @@ data_calls()
 data_sleeps()
 {
 	local task
-	for task in /proc/"$PID"/task/*; do
+	for task in /proc/"$(zswapd_pids $NAME worker)"/task/*; do
 		! grep -q '^zswapd-data' "$task/comm" || sed -n 's/^voluntary_ctxt_switches://p' "$task/status"
 	done | awk '{ n += $1 } END { print n + 0 }'
 }

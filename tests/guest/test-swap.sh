@@ -25,7 +25,7 @@ if [ "$ram" -le 128 ] && [ -e /sys/kernel/mm/lru_gen/enabled ]; then
 	echo 0 >/sys/kernel/mm/lru_gen/enabled
 fi
 
-watch_begin zswapd
+watch_begin zswapd zswapd-worker zswapd-standby
 [ "$(cat $boost)" -eq 0 ] || fail "$boost is not 0 while zswapd serves"
 
 status=0

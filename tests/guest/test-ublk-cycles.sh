@@ -84,7 +84,7 @@ for ((n = 1; n <= count; n++)); do
 			[ -d "/proc/$reader" ]; do :; done
 	fi
 	if [ $kind = killed ]; then
-		kill -KILL "$PID"
+		daemon_killed "$TEST_DIR/no.conf" || true
 		ended 137
 		killed=$((killed + 1))
 	else

@@ -70,7 +70,7 @@ start()
 	((queues || expected <= share)) || expected=$share
 	mq=("/sys/block/$disk/mq/"*)
 	[ ${#mq[@]} -eq "$expected" ] || fail "there are ${#mq[@]} queues, must be $expected"
-	for task in /proc/"$PID"/task/*; do
+	for task in /proc/"$(zswapd_pids io worker)"/task/*; do
 		name=$(cat "$task/comm")
 		[[ $name == zswapd-data[0-9]* ]] || continue
 		threads=$((threads + 1))

@@ -306,7 +306,7 @@ part_slow()
 	wait_counter slow requests_in_flight -gt 25 30
 	began=$SECONDS
 	kill "$PID"
-	wait_for "has_ended $PID" 40 || fail "it does not end: $(cat /proc/"$PID"/task/*/wchan)"
+	wait_for "has_ended $PID" 40 || fail "it does not end: $(cat /proc/"$(zswapd_pids slow worker)"/task/*/wchan)"
 	took 30 "the end with requests that the store does not answer"
 	ZSWAPD_PIDS[slow]=
 	for i in "${readers[@]}"; do
@@ -327,9 +327,7 @@ part_killed()
 	while dd if="$device" of=/dev/null bs=64k iflag=direct status=none; do :; done 2>/tmp/reader &
 	reader=$!
 	sleep 0.5
-	kill -KILL "$PID"
-	wait_for "has_ended $PID" 10 || fail "it can't be killed"
-	wait "$PID" 2>/dev/null || true
+	zswapd_killed killed
 	sleep 1
 	! has_ended $reader || fail "a reader got an error, though a successor may come: $(cat /tmp/reader)"
 	begin ublk killed
@@ -342,9 +340,8 @@ part_killed()
 	# Its process number may be somebody else's by now.
 	begin ublk killed
 	ready killed ublk
-	former=$PID
-	kill -KILL "$former"
-	wait "$former" 2>/dev/null || true
+	former=$(zswapd_pids killed worker)
+	zswapd_killed killed
 	for ((tries = 0; tries < 50; tries++)); do
 		echo $((former - 1)) >/proc/sys/kernel/ns_last_pid
 		sleep 60 &
@@ -376,9 +373,7 @@ part_early()
 			delay=$((RANDOM % 400))
 		fi
 		((delay == 0)) || sleep "$(printf '0.%03d' $delay)"
-		kill -KILL "$PID" 2>/dev/null || true
-		wait_for "has_ended $PID" 20 || fail "killed while it starts, it never ends: $(cat /proc/"$PID"/task/*/wchan)"
-		wait "$PID" 2>/dev/null || true
+		zswapd_killed early
 		ZSWAPD_PIDS[early]=
 	done
 	begin ublk early

@@ -34,7 +34,7 @@ wait_ready()
 	grep -q "^ready $n " "$report" || fail "no daemon became ready: $(tail -n 5 "$log")"
 }
 
-# A successor, which must be ready.
+# All die, and another daemon is started with what was deposited.
 succeed()
 {
 	n=$((n + 1))
@@ -42,17 +42,14 @@ succeed()
 	wait_ready
 }
 
-# The daemon dies, and nobody starts another.
+# All die, and nobody starts another daemon.
 murder()
 {
-	local pid
-	pid=$(head -n 1 /run/zswapd/heir.lock)
 	: >"$report"
-	kill -KILL "$pid"
-	wait_for "grep -q '^ended' $report" 30 || fail "the daemon does not die"
+	wait_for "daemon_killed $config && grep -q '^ended' $report" 30 || fail "the daemon does not die"
 }
 
-# refused TEXT SETTING...: a successor with other settings ends, saying TEXT.
+# refused TEXT SETTING...: a successor with other settings says TEXT, does nothing, and is not given up.
 refused()
 {
 	local text=$1
@@ -61,10 +58,10 @@ refused()
 	: >"$report"
 	: >"$log"
 	kill -USR1 $keeper
-	wait_for "grep -q '^ended' $report || grep -q '^ready' $report" 30 || fail "no end with $*"
-	grep -q '^ended 1$' "$report" || fail "with $*: $(cat "$report")"
-	grep -qF "$text" "$log" || fail "with $* it is not said: $text"
+	wait_for "grep -qF 'are left as they are, for another try' $log || [ -s $report ]" 30 || fail "no end with $*"
 	grep -qF 'are left as they are, for another try' "$log" || fail "with $*: $(tail -n 3 "$log")"
+	! grep -qE '^(ended|ready)' "$report" || fail "with $*: $(cat "$report")"
+	grep -qF "$text" "$log" || fail "with $* it is not said: $text"
 	[ -e "$device" ] || fail "$device is gone after $*"
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # Peers of a comparison of swap: how each is set up, measured, undone, and what is made of the figures.
-# Source cleanup.sh and cgroup.sh first.
+# Source cleanup.sh, processes.sh and cgroup.sh first.
 #
 # The script that sources this sets
 #
@@ -183,12 +183,12 @@ fuse_mounts()
 undo_zswapd()
 {
 	local dir
-	CLEANUP_TERM_SECONDS=120 undo_pid "$1" && return 0
+	CLEANUP_TERM_SECONDS=120 undo_daemon "$work/zswapd.conf" && return 0
 	while read -r dir; do
 		fuse_abort "$dir"
 		undo_mount "$dir"
 	done < <(comm -13 "$work/mounts" <(fuse_mounts))
-	undo_pid "$1"
+	undo_daemon "$work/zswapd.conf"
 }
 
 start_zswapd()
@@ -200,7 +200,7 @@ start_zswapd()
 	"$zswapd_binary" --config "$work/zswapd.conf" 2>"$work/zswapd.log" 9>&- &
 	pid=$!
 	[ -n "$drive" ] || cleanup_push rm -f "$store"
-	cleanup_push undo_zswapd $pid
+	cleanup_push undo_zswapd
 	wait_for "is_swapping /dev/zswap/peers || has_ended $pid" 60 || true
 	is_swapping /dev/zswap/peers || {
 		cat "$work/zswapd.log" >&2
@@ -242,9 +242,9 @@ ram_zswapd-fuse()
 # All memory of zswapd's processes, what they share counted once: with code, stacks, buffers.
 zswapd_processes()
 {
-	local comm
-	for comm in /proc/[0-9]*/comm; do
-		! grep -qx zswapd "$comm" 2>/dev/null || cat "${comm%comm}smaps_rollup"
+	local pid
+	for pid in $(daemon_pids "$work/zswapd.conf"); do
+		cat "/proc/$pid/smaps_rollup"
 	done | awk '$1 == "Pss:" { n += $2 } END { printf "%.0f\n", n * 1024 }'
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # A system test's daemon: configured, started, asked, and gone in the end whatever happens.
-# Source it alone; it brings cleanup.sh, cgroup.sh and swap-lock.sh.
+# Source it alone; it brings cleanup.sh, processes.sh, cgroup.sh and swap-lock.sh.
 #
 #   test_begin [PROGRAM]...     what every test begins with: root, FUSE, loop and the programs or a
 #                               skip; $TEST_DIR
@@ -16,6 +16,9 @@
 #   zswapd_ready NAME           waits until it has said so, fails if it does not, sets DEVICE
 #   zswapd_start NAME SECTION.KEY=VALUE...    the three together
 #   zswapd_stop NAME            TERM, and it must leave in order and leave nothing
+#   zswapd_pids NAME [WHAT]...  pids of its supervisor, worker, standby, or of those that are named
+#   zswapd_kill NAME [WHAT]...  SIGKILL to them, as processes.sh has it
+#   zswapd_killed NAME          kills all of them and waits until they are gone
 #   zswapd_log NAME             its log's path
 #   bounded SECONDS COMMAND...  runs it for so long at most; a signal to the test is not kept waiting
 #   counter NAME COUNTER        one figure of `zswapctl stats`
@@ -43,6 +46,8 @@ fi
 lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/lib/cleanup.sh
 . "$lib/cleanup.sh"
+# shellcheck source=tests/lib/processes.sh
+. "$lib/processes.sh"
 # shellcheck source=tests/lib/cgroup.sh
 . "$lib/cgroup.sh"
 # shellcheck source=tests/lib/swap-lock.sh
@@ -174,6 +179,26 @@ zswapd_start()
 	zswapd_ready "$1"
 }
 
+zswapd_pids()
+{
+	local name=$1
+	shift
+	daemon_pids "$TEST_DIR/$name.conf" "$@"
+}
+
+zswapd_kill()
+{
+	local name=$1
+	shift
+	daemon_kill "$TEST_DIR/$name.conf" "$@"
+}
+
+zswapd_killed()
+{
+	wait_for "daemon_killed $TEST_DIR/$1.conf" 30 || fail "$1 can't be killed: $(zswapd_pids "$1")"
+	wait "${ZSWAPD_PIDS[$1]}" 2>/dev/null || true
+}
+
 # Lets go whoever waits for a daemon that does not answer any more.
 zswapd_abort()
 {
@@ -190,27 +215,27 @@ zswapd_abort()
 # Before programs are ended that may hang in its swap: register it after them.
 zswapd_abort_dead()
 {
-	local pid=${ZSWAPD_PIDS[$1]}
-	[ -n "$pid" ] || return 0
-	if has_ended "$pid" || ! timeout 10 "$ZSWAPCTL" --device "$1" status >/dev/null; then
-		zswapd_abort "$1"
-	fi
+	[ -n "${ZSWAPD_PIDS[$1]}" ] || return 0
+	timeout 10 "$ZSWAPCTL" --device "$1" status >/dev/null || zswapd_abort "$1"
 }
 
 zswapd_undo()
 {
 	local name=$1 pid=${ZSWAPD_PIDS[$1]} loop=${ZSWAPD_LOOPS[$1]}
 	[ -n "$pid" ] || return 0
-	if ! CLEANUP_TERM_SECONDS=60 undo_pid "$pid"; then
+	# PID may be somebody who starts it again.
+	if ! CLEANUP_TERM_SECONDS=60 undo_pid "$pid" ||
+		! CLEANUP_TERM_SECONDS=60 undo_daemon "$TEST_DIR/$name.conf"; then
 		zswapd_abort "$name"
 		undo_pid "$pid"
+		undo_daemon "$TEST_DIR/$name.conf"
 	fi
 	zswapd_abort "$name"
 	if [ -n "$loop" ] && [ "$(cat "/sys/block/${loop##*/}/loop/backing_file" 2>/dev/null)" = /device ]; then
 		undo_swap "$loop"
 		undo_loop "$loop"
 	fi
-	rm -f "/dev/zswap/$name" "/run/zswapd/$name.lock" "/run/zswapd/$name.port"
+	rm -f "/dev/zswap/$name" "/run/zswapd/$name".{lock,port,sock}
 	rmdir /dev/zswap 2>/dev/null || true
 }
 
@@ -222,6 +247,8 @@ check_nothing_left()
 	! grep -qF "/run/zswapd/$name" /proc/mounts || fail "$name: its mount is left"
 	[ ! -e "/run/zswapd/$name.mount" ] || fail "$name: its mount point is left"
 	[ ! -e "/run/zswapd/$name.port" ] || fail "$name: its port file is left"
+	[ ! -e "/run/zswapd/$name.sock" ] || fail "$name: its socket is left"
+	[ -z "$(zswapd_pids "$name")" ] || fail "$name: processes are left: $(zswapd_pids "$name")"
 	[ ! -e "/sys/block/${loop##*/}/loop/backing_file" ] || fail "$name: $loop is still attached"
 	! grep -q "^$loop " /proc/swaps || fail "$name: $loop is still swap"
 	flock -n "/run/zswapd/$name.lock" true || fail "$name: its lock is held"

@@ -40,7 +40,7 @@ cleanup_push zswapd_abort_dead "$n"
 stats_cpu()
 {
 	local task
-	for task in "/proc/${ZSWAPD_PIDS[$1]}/task"/*; do
+	for task in "/proc/$(zswapd_pids "$1" worker)/task"/*; do
 		[ "$(cat "$task/comm")" = stats ] || continue
 		awk -v hz="$(getconf CLK_TCK)" '{ printf "%d", ($14 + $15) * 1000 / hz }' "$task/stat"
 		return

@@ -13,13 +13,13 @@ map=$TEST_DIR/map
 # Bytes that the front tier's memfd really holds.
 memfd_bytes()
 {
-	local fd sum=0
-	for fd in /proc/"$PID"/fd/*; do
+	local fd worker
+	worker=$(zswapd_pids "$n" worker)
+	for fd in /proc/"$worker"/fd/*; do
 		case $(readlink "$fd") in
-		/memfd:*front*) sum=$((sum + $(stat -L -c '%b * %B' "$fd"))) ;;
+		/memfd:*front*) stat -L -c '%i %b %B' "$fd" ;;
 		esac
-	done
-	echo $sum
+	done | sort -u | awk '{ sum += $2 * $3 } END { printf "%d\n", sum }'
 }
 
 used()

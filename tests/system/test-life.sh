@@ -221,9 +221,7 @@ zswapd_stop "$n"
 
 zswapd_start "$n" "${usual[@]}" swap.enable=no
 loop=${ZSWAPD_LOOPS[$n]}
-kill -KILL "$PID"
-wait_for "has_ended $PID" 10 || fail "it can't be killed"
-wait "$PID" 2>/dev/null || true
+zswapd_killed "$n"
 ! grep -qF /run/zswapd/ /proc/mounts || fail "a killed daemon left a mount"
 flock -n "/run/zswapd/$n.lock" true || fail "a killed daemon's lock is held"
 bounded 30 losetup -d "$loop" || fail "a killed daemon's loop device can't be detached"

@@ -40,7 +40,9 @@ throttle_new()
 throttle_new $((8 << 20))
 zswapd_start "$n" device.size=96M swap.enable=no memory.limit=16M store.path="$TEST_DIR/store" store.size=96M
 # The whole daemon, once the store has been made at full speed.
-echo $PID >"$throttle/cgroup.procs"
+zswapd_pids "$n" | xargs -n 1 | while read -r pid; do
+	echo "$pid" >"$throttle/cgroup.procs"
+done
 
 start=$SECONDS
 result=$(timeout 120 "$SLOTS" write "$DEVICE" "$TEST_DIR/map" 0 20480 1 random 32) ||

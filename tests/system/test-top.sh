@@ -165,11 +165,11 @@ type_line fg
 shows 'reads from' 10
 
 # A daemon that hangs does not make it hang.
-kill -STOP "${ZSWAPD_PIDS[$n]}"
+kill -STOP "$(zswapd_pids "$n" worker)"
 shows 'NO ANSWER' 15
 terminal send-keys -t term q
 wait_for "[ \"\$(terminal display -p -t term '#{pane_current_command}')\" = bash ]" 3 || fail "it does not end while the daemon hangs"
-kill -CONT "${ZSWAPD_PIDS[$n]}"
+kill -CONT "$(zswapd_pids "$n" worker)"
 check_restored 0
 
 # It ends with its terminal.
