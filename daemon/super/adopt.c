@@ -10,8 +10,6 @@
 #include <sys/syscall.h>
 
 #define ANSWER_MS 5000 /* a worker looks several times a second */
-#define CALL_MS	  3000 /* a former standby that listens too, and ends */
-#define PAUSE_MS  50
 
 /* All that it keeps, and who it is.  -ENOENT: it went away; -EBUSY; -ETIMEDOUT. */
 static int hear(struct super *s, int sock)
@@ -42,12 +40,18 @@ static int hear(struct super *s, int sock)
 			continue;
 		s->worker.pid = (pid_t)strtol(m.text, NULL, 10);
 		s->worker.pidfd = (int)syscall(SYS_pidfd_open, s->worker.pid, 0);
-		return s->worker.pidfd < 0 ? -errno : 0;
+		if (s->worker.pidfd >= 0)
+			return 0;
+		if (errno != ESRCH)
+			return -errno;
+		/* It died with its last word, but what it kept is here. */
+		s->worker.pid = 0;
+		return 0;
 	}
 	return -ETIMEDOUT;
 }
 
-static int call(struct super *s, const char *path)
+int adopt(struct super *s, const char *path)
 {
 	int sock = link_connect(path), r;
 
@@ -61,18 +65,13 @@ static int call(struct super *s, const char *path)
 		kept_deinit(&s->kept);
 		return r;
 	}
+	if (!s->worker.pid) {
+		close_fd(sock);
+		s->worker = CHILD_NULL;
+		return 0;
+	}
 	s->worker.link = sock;
 	s->worker.since = now_ns();
 	s->worker.ready = true;
 	return 0;
-}
-
-int adopt(struct super *s, const char *path)
-{
-	uint64_t deadline = now_ns() + CALL_MS * 1000000ull;
-	int r;
-
-	while ((r = call(s, path)) == -ENOENT && now_ns() < deadline)
-		poll(NULL, 0, PAUSE_MS);
-	return r;
 }

@@ -21,9 +21,10 @@
 
 #define SECOND_NS    1000000000ull
 #define TICK_MS	     1000
-#define SHORT_MS     20	       /* while a new program is asked, or the manager is busy */
-#define LIVED_NS     SECOND_NS /* a death after that is the first in a row */
-#define FREE_DEATHS  3u	       /* in a row, before there is a pause */
+#define SHORT_MS     20		     /* while a new program is asked, or the manager is busy */
+#define HOLDER_NS    (3 * SECOND_NS) /* of the lock, who is not seen to be a worker */
+#define LIVED_NS     SECOND_NS	     /* a death after that is the first in a row */
+#define FREE_DEATHS  3u		     /* in a row, before there is a pause */
 #define PAUSE_MIN_NS (SECOND_NS / 20)
 #define PAUSE_MAX_NS (10 * SECOND_NS)
 
@@ -358,14 +359,19 @@ static int start_worker(struct super *s, int lock)
 	return r < 0 ? r : child_fork(s, &s->worker, false);
 }
 
-/* Everything of the worker's, but a page that we can't read. */
-static int adopt_worker(struct super *s, const char *holder)
+/*
+ * Everything of the worker's, but a page that we can't read.  -EAGAIN: there may be no worker
+ * behind the lock, and whoever holds it is about to end.
+ */
+static int adopt_worker(struct super *s, const char *holder, bool patient)
 {
 	char path[96];
 	int r;
 
 	listener_path(s, path);
 	r = adopt(s, path);
+	if (r == -ENOENT && patient)
+		return -EAGAIN;
 	if (r < 0) {
 		log_err("[device] name: %s is served by another zswapd (pid %s)%s; stop it or "
 			"choose another name",
@@ -381,20 +387,45 @@ static int adopt_worker(struct super *s, const char *holder)
 	if (r < 0)
 		return r;
 	lock_sign(kept_get(&s->kept, KEPT_LOCK), s->o->config->device_name);
-	log_info("worker %d serves %s and is adopted", s->worker.pid, s->o->config->device_name);
+	if (s->worker.pid)
+		log_info("worker %d serves %s and is adopted", s->worker.pid,
+			 s->o->config->device_name);
+	else
+		s->go_at = now_ns();
 	for (unsigned i = 0; i < s->kept.n; i++) {
 		if (!kept_is_private(s->kept.entries[i].name))
 			notify_fd(&s->notify, &s->kept, s->kept.entries[i].name, false);
 	}
-	notify_text(&s->notify, "READY=1\nSTATUS=Serving swap");
-	fork_standby(s);
+	if (s->worker.pid) {
+		notify_text(&s->notify, "READY=1\nSTATUS=Serving swap");
+		fork_standby(s);
+	}
 	return 0;
+}
+
+/* The name is ours, or its worker is. */
+static int find_worker(struct super *s)
+{
+	uint64_t deadline = now_ns() + HOLDER_NS;
+	char holder[LOCK_PID_MAX];
+	int r;
+
+	while (true) {
+		r = lock_take(DEVICE_RUN_DIR, s->o->config->device_name, holder);
+		if (r >= 0)
+			return start_worker(s, r);
+		if (r != -EBUSY)
+			return r;
+		r = adopt_worker(s, holder, now_ns() < deadline);
+		if (r != -EAGAIN)
+			return r;
+		poll(NULL, 0, SHORT_MS);
+	}
 }
 
 static int start(struct super *s)
 {
 	struct system_grants grants;
-	char holder[LOCK_PID_MAX];
 	int r;
 
 	r = open_signals(s);
@@ -406,11 +437,7 @@ static int start(struct super *s)
 	system_warn(&grants);
 	notify_init(&s->notify);
 	upgrade_init(s);
-	r = lock_take(DEVICE_RUN_DIR, s->o->config->device_name, holder);
-	if (r == -EBUSY)
-		r = adopt_worker(s, holder);
-	else if (r >= 0)
-		r = start_worker(s, r);
+	r = find_worker(s);
 	if (r < 0)
 		return r;
 	atomic_store(&s->watch->supervisor, getpid());

@@ -77,7 +77,10 @@ void child_end(struct child *c);
 void child_reap_others(const struct super *s);
 
 /* adopt.c */
-/* -ENOENT: nobody answers; -EBUSY: it has a supervisor.  Neither is logged. */
+/*
+ * -ENOENT: nobody answers; -EBUSY: it has a supervisor.  Neither is logged.  0 without a worker: it
+ * has died meanwhile, and all that it kept is ours.
+ */
 int adopt(struct super *s, const char *path);
 
 /* beats.c */
