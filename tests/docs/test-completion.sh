@@ -68,7 +68,7 @@ offers "" _zswapctl "$ZSWAPCTL" get memory.limit ''
 cd "$work"
 : >one.conf
 offers "--check-config --config" _zswapd "$ZSWAPD" --c
-offers "--check-config --config --debug --help --print-config --version" _zswapd "$ZSWAPD" --
+offers "--check-config --config --debug --help --print-config --takeover-version --version" _zswapd "$ZSWAPD" --
 offers "one.conf" _zswapd "$ZSWAPD" --config on
 offers "one.conf" _zswapd "$ZSWAPD" -c on
 offers "one.conf" _zswapd "$ZSWAPD" --config = on
