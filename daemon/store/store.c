@@ -389,6 +389,21 @@ static int open_once(struct store *s, const struct store_options *o, uint64_t *r
 	return o->keep ? check_kept(s, o->keep, *ret_extent) : prepare_device(s, *ret_extent);
 }
 
+/* The pages are where they are, whatever the configuration says by now. */
+static void warn_if_elsewhere(const struct store *s, const struct stat *kept)
+{
+	struct stat st;
+
+	if (stat(s->path, &st) == 0 &&
+	    (S_ISBLK(st.st_mode) ? st.st_rdev == kept->st_rdev
+				 : st.st_dev == kept->st_dev && st.st_ino == kept->st_ino))
+		return;
+	log_warn(
+		"store %s is not the one that holds the pages, which is used on; stop and start to "
+		"use the other",
+		s->path);
+}
+
 /* The store as another process has opened it: locked, examined, and with direct I/O on. */
 static int open_copy(struct store *s, const struct store_options *o, uint64_t *ret_extent)
 {
@@ -404,7 +419,11 @@ static int open_copy(struct store *s, const struct store_options *o, uint64_t *r
 	r = s->is_file ? 0 : device_extent(s, o->size, ret_extent);
 	if (r == 0)
 		r = probe_direct(s->fd, s->path, s->is_file, &s->dio_align);
-	return r < 0 ? r : check_kept(s, o->keep, *ret_extent);
+	if (r == 0)
+		r = check_kept(s, o->keep, *ret_extent);
+	if (r == 0)
+		warn_if_elsewhere(s, &st);
+	return r;
 }
 
 static void free_store_p(struct store **s)
