@@ -58,6 +58,9 @@
 	X(readahead_pages_total,      COUNTER, PAGES, "pages read ahead of a request")                                \
 	X(readahead_hits_total,       COUNTER, PAGES, "pages read ahead that were then asked for")                    \
 	X(takeovers_total,            COUNTER, NONE,  "times that a worker took the state over from another")         \
+	X(worker_deaths_total,        COUNTER, NONE,  "workers that have died and were replaced")                     \
+	X(supervisor_present,         GAUGE,   NONE,  "1 if a supervisor watches over the worker, 0 if none does")    \
+	X(standby_prepared,           GAUGE,   NONE,  "1 if a standby is prepared to take over, 0 if none is")        \
 	X(requests_in_flight,         GAUGE,   NONE,  "requests taken from the transport and not yet answered")
 /* clang-format on */
 

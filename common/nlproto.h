@@ -62,10 +62,11 @@
 #define NLPROTO_PART_MAX 3584
 
 /* Longest strings, with the NUL. */
-#define NLPROTO_NAME_MAX 64  /* device, counter and option names, transport, versions */
-#define NLPROTO_NOTE_MAX 128 /* where an option's value comes from, and what it may be */
-#define NLPROTO_TEXT_MAX 256 /* values, paths and what an option is */
-#define NLPROTO_LINE_MAX 512 /* error texts and lines for people */
+#define NLPROTO_NAME_MAX   64  /* device, counter and option names, transport, versions */
+#define NLPROTO_NOTE_MAX   128 /* where an option's value comes from, and what it may be */
+#define NLPROTO_TEXT_MAX   256 /* values, paths and what an option is */
+#define NLPROTO_LINE_MAX   512 /* error texts and lines for people */
+#define NLPROTO_REPORT_MAX 640 /* the report of a worker's death */
 
 struct nlproto_hdr {
 	uint8_t cmd;	   /* enum nlproto_cmd; a reply repeats the request's */
@@ -89,6 +90,7 @@ enum nlproto_cmd {
 	NLPROTO_CMD_SUBSCRIBE = 11, /* R, events to the asker's port for SECONDS */
 	NLPROTO_CMD_EVENT = 12,	    /* sent by the daemon only */
 	NLPROTO_CMD_CANCEL = 13,    /* W, ends the job under way */
+	NLPROTO_CMD_UPGRADE = 14,   /* W, goes on with the program as it is installed now */
 };
 
 /* Attributes that follow nlproto_hdr. */
@@ -120,7 +122,14 @@ enum nlproto_attr {
 	NLPROTO_A_LINES = 23,	    /* nested: any number of NLPROTO_L_LINE; SET, RELOAD */
 	NLPROTO_A_PARTLY = 24,	    /* u8 1: some could not be applied; RELOAD */
 	NLPROTO_A_STORE_STATE = 25, /* u8: enum nlproto_store_state; STATUS, EVENT */
-	NLPROTO_A_MAX = NLPROTO_A_STORE_STATE,
+	NLPROTO_A_SUPERVISOR = 26,  /* u32: its pid, 0: there is none; STATUS, EVENT */
+	NLPROTO_A_STANDBY = 27,	    /* u32: pid of the one that is prepared, 0: none is; STATUS */
+	NLPROTO_A_DEATHS = 28,	    /* u32: of workers so far; STATUS */
+	NLPROTO_A_REPORT = 29,	 /* string: of the last death, left out if there was none; STATUS */
+	NLPROTO_A_TAKEOVER = 30, /* string: how this worker came, if not as the first; STATUS */
+	NLPROTO_A_TAKEOVER_TIME = 31, /* u64: CLOCK_REALTIME in ns, when it served; STATUS */
+	NLPROTO_A_TAKEOVER_NS = 32,   /* u64: how long that took from its order on; STATUS */
+	NLPROTO_A_MAX = NLPROTO_A_TAKEOVER_NS,
 };
 
 /* Members of the lists NLPROTO_A_COUNTERS, _HISTOGRAMS, _OPTIONS and _LINES. */
@@ -223,7 +232,9 @@ enum nlproto_unit {
 	X(NO_DISCARD,      9, "swap used without discard: freed pages keep their space")       \
 	X(STORE_MISSING,  10, "store not there at the start: all pages stay in memory")        \
 	X(STORE_STALLED,  11, "store stalled: it owes answers and gives none")                 \
-	X(STORE_LOST,     12, "store lost: no page leaves memory, those in it can't be read")
+	X(STORE_LOST,     12, "store lost: no page leaves memory, those in it can't be read")  \
+	X(NO_SUPERVISOR,  13, "no supervisor: nothing takes over from this worker if it dies") \
+	X(NO_STANDBY,     14, "no standby prepared: a takeover would take longer")
 
 /* The numbers are also those of the counter store_state. */
 #define NLPROTO_STORE_STATES(X)                                                              \
@@ -258,7 +269,9 @@ enum nlproto_unit {
 	X(CONFIG_CHANGED,   6, "config_changed",   "options have other values")                  \
 	X(STATE_CHANGED,    7, "state_changed",    "the daemon is in another state")             \
 	X(JOB_FINISHED,     8, "job_finished",     "a job has ended")                            \
-	X(STORE_STATE,      9, "store_state",      "the store is in another state")
+	X(STORE_STATE,      9, "store_state",      "the store is in another state")             \
+	X(SUPERVISOR_LOST,  10, "supervisor_lost", "the worker goes on without a supervisor")   \
+	X(SUPERVISOR_FOUND, 11, "supervisor_found", "a supervisor has adopted the worker")
 /* clang-format on */
 
 enum nlproto_job_kind {
@@ -277,7 +290,7 @@ enum nlproto_event {
 #define X(name, nr, word, text) NLPROTO_EVENT_##name = nr,
 	NLPROTO_EVENTS(X)
 #undef X
-	NLPROTO_EVENT_MAX = NLPROTO_EVENT_STORE_STATE,
+	NLPROTO_EVENT_MAX = NLPROTO_EVENT_SUPERVISOR_FOUND,
 };
 
 enum nlproto_state {

@@ -137,7 +137,8 @@ static int receive_one(struct ctl_client *c, struct ctl_reply *r)
 int ctl_client_request(struct ctl_client *c, const struct ctl_request *rq, struct ctl_reply *r)
 {
 	struct pollfd pfd = {.fd = nl_socket_get_fd(c->sk), .events = POLLIN};
-	uint64_t deadline = now_ns() + CTL_TIMEOUT_MS * 1000000ull, now;
+	int timeout_ms = rq->timeout_ms ? rq->timeout_ms : CTL_TIMEOUT_MS;
+	uint64_t deadline = now_ns() + (uint64_t)timeout_ms * 1000000ull, now;
 	int err;
 
 	err = ctl_client_send(c, rq, r);

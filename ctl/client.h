@@ -13,7 +13,7 @@
 
 #include "ctl/reply.h"
 
-/* For one question from first to last message. */
+/* For one question from first to last message, if it has no time of its own. */
 #define CTL_TIMEOUT_MS 2000
 
 struct ctl_client;
@@ -31,6 +31,7 @@ struct ctl_request {
 	struct ctl_num bytes;	/* WRITEBACK; not known: all */
 	struct ctl_num job;	/* JOB; not known: the one under way or the last one */
 	struct ctl_num seconds; /* SUBSCRIBE; not known: NLPROTO_SUBSCRIBE_SECONDS */
+	int timeout_ms;		/* for the whole answer; 0: CTL_TIMEOUT_MS */
 };
 
 /*
@@ -39,7 +40,7 @@ struct ctl_request {
  *  0              answered, in @r
  *  1              the daemon refused; @r->error and @r->error_text say why
  *  -ECONNREFUSED  nobody has this port
- *  -ETIMEDOUT     no answer, or not all of it, within CTL_TIMEOUT_MS
+ *  -ETIMEDOUT     no answer, or not all of it, within its time
  *  -EPERM         the port is held by another uid; @r->error_text says so
  *  -EPROTO        not understood; @r->error_text says why
  *  -EINVAL        a text of @rq is longer than a request can carry

@@ -15,7 +15,7 @@ static const char exit_help[] =
 	"  2  the daemon is not there or does not answer\n"
 	"  3  the answer is not understood, or does not come from zswapd\n"
 	"  4  shown, but some values could not be read or looked at\n"
-	"  5  the daemon refused, or a job failed or was cancelled\n"
+	"  5  the daemon refused, or a job or an upgrade failed or was cancelled\n"
 	"  6  a system call or writing the output failed\n"
 	"  7  doctor, check, job: something was found\n"
 	"  8  not waited for to the end; the daemon goes on with what was begun\n";
@@ -177,7 +177,14 @@ int request_quietly(struct context *ctx, const struct ctl_request *rq, struct ct
 	named.device = ctx->device;
 	if (!ctx->client)
 		err = ctl_client_new(&ctx->client, ctl_find_port(ctx->run_dir, ctx->device), 0);
-	return err ? err : ctl_client_request(ctx->client, &named, r);
+	if (!err)
+		err = ctl_client_request(ctx->client, &named, r);
+	if (err < 0) {
+		/* Who asks again may find another worker at another port. */
+		ctl_client_free(ctx->client);
+		ctx->client = NULL;
+	}
+	return err;
 }
 
 int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)

@@ -46,7 +46,7 @@ typedef enum exit_code command_fn(struct context *ctx, const struct command *sel
 				  char **argv);
 
 command_fn cmd_check, cmd_compact, cmd_doctor, cmd_events, cmd_get, cmd_job, cmd_reload, cmd_set,
-	cmd_stats, cmd_status, cmd_top, cmd_version, cmd_writeback;
+	cmd_stats, cmd_status, cmd_top, cmd_upgrade, cmd_version, cmd_writeback;
 
 /* --- options and help --- */
 
@@ -114,5 +114,6 @@ enum exit_code follow_job(struct context *ctx, const struct ctl_job *first);
  */
 enum exit_code follow_memory(struct context *ctx);
 void catch_interrupt(void);
+bool was_interrupted(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "ctl/cmd.h"
 #include "ctl/events.h"
 #include "ctl/find.h"
+#include "ctl/json.h"
 #include "ctl/render.h"
 
 #include <errno.h>
@@ -56,18 +57,32 @@ static void tell_lost(uint64_t lost, bool json)
 		fprintf(stderr, "zswapctl: %" PRIu64 " events were lost here\n", lost);
 }
 
-/* Nobody can say what happened in between. */
-static void tell_restart(const struct context *ctx, bool json)
+/*
+ * Nobody can say what happened in between, but for how this worker came.  Its event was sent before
+ * it was known who follows, so that only the group has it: then @told.
+ */
+static void tell_restart(struct context *ctx, bool json, bool told)
 {
-	if (json)
-		printf("{\"event\": \"restarted\", \"device\": \"%s\"}\n", ctx->device);
-	else
-		fprintf(stderr, "zswapctl: zswapd (%s) was started anew; there is a gap here\n",
-			ctx->device);
+	static struct ctl_reply r;
+	struct ctl_text how = {0};
+
+	if (told)
+		how = (struct ctl_text){true, "another worker has taken over"};
+	else if (ask_quietly(ctx, NLPROTO_CMD_STATUS, &r) == 0)
+		how = r.status.takeover;
+	if (json) {
+		printf("{\"event\": \"restarted\", \"device\": \"%s\", \"text\": ", ctx->device);
+		json_text(stdout, &how);
+		puts("}");
+		return;
+	}
+	fprintf(stderr, "zswapctl: zswapd (%s): ", ctx->device);
+	put_printable(stderr, how.known ? how.s : "it was started anew");
+	fputs("; there is a gap here\n", stderr);
 }
 
 /* 0, or what ctl_events_next() failed with. */
-static int follow(const struct context *ctx, struct ctl_events *e, struct follow *f)
+static int follow(struct context *ctx, struct ctl_events *e, struct follow *f)
 {
 	struct ctl_event event;
 	uint64_t lost, now;
@@ -82,7 +97,8 @@ static int follow(const struct context *ctx, struct ctl_events *e, struct follow
 		if (r < 0)
 			return r;
 		if (ctl_events_restarted(e))
-			tell_restart(ctx, f->json);
+			tell_restart(ctx, f->json,
+				     r == 1 && event.kind.v == NLPROTO_EVENT_TAKEOVER);
 		tell_lost(lost, f->json);
 		if (r == 1) {
 			f->left -= f->left != UINT64_MAX;
@@ -140,7 +156,7 @@ static enum exit_code run(struct context *ctx, struct follow *f)
 			break;
 		err = find_again(ctx, f, &e, r.error_text);
 		if (!err)
-			tell_restart(ctx, f->json);
+			tell_restart(ctx, f->json, false);
 	}
 	return explain(ctx, &r, err);
 }

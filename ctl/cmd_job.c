@@ -10,6 +10,7 @@
 #include "ctl/progress.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #include <time.h>
 
 #define LOOK_MS	     200
-#define SILENCES_MAX 5 /* unanswered looks in a row, of CTL_TIMEOUT_MS each */
+#define SILENCES_MAX 5		       /* unanswered looks in a row, of CTL_TIMEOUT_MS each */
+#define AWAY_MAX     (10000 / LOOK_MS) /* looks in a row at which nobody is there */
 #define STILL_NS     30000000000ull
 
 static volatile sig_atomic_t interrupted;
@@ -32,6 +34,11 @@ void catch_interrupt(void)
 	const struct sigaction act = {.sa_handler = on_interrupt};
 
 	sigaction(SIGINT, &act, NULL);
+}
+
+bool was_interrupted(void)
+{
+	return interrupted;
 }
 
 static int terminal_width(void)
@@ -92,17 +99,56 @@ static bool is_running(const struct ctl_job *j)
 	return j->state.known && j->state.v == NLPROTO_JOB_STATE_RUNNING;
 }
 
-/* What is now.  Silence now and then is no reason to give up a job of minutes. */
+/* In a row. */
+struct failures {
+	unsigned silences, aways;
+};
+
+/*
+ * What is now; -EAGAIN to look again.  Silence now and then is no reason to give up a job of
+ * minutes.  Between two workers nobody is there, or a stranger.
+ */
 static int look(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r,
-		unsigned *silences)
+		struct failures *f)
 {
 	int err = request_quietly(ctx, rq, r);
 
-	if (err != -ETIMEDOUT) {
-		*silences = 0;
-		return err;
+	if (err == -ETIMEDOUT)
+		return ++f->silences < SILENCES_MAX ? -EAGAIN : err;
+	if (err == -ECONNREFUSED || err == -EPERM)
+		return ++f->aways < AWAY_MAX ? -EAGAIN : err;
+	*f = (struct failures){0};
+	return err;
+}
+
+/* Not known if it does not say so, or is not there. */
+static struct ctl_num serving_worker(struct context *ctx)
+{
+	static struct ctl_reply r;
+
+	return ask_quietly(ctx, NLPROTO_CMD_STATUS, &r) == 0 ? r.status.pid : (struct ctl_num){0};
+}
+
+/* The numbers begin anew with each worker, so that one may well be there and be another job. */
+static enum exit_code lost_sight(struct context *ctx, const struct ctl_job *first,
+				 struct ctl_num worker)
+{
+	struct ctl_num now = serving_worker(ctx);
+	char name[PROGRESS_NAME_MAX];
+
+	wipe_progress();
+	progress_name(name, first);
+	if (!worker.known || !now.known || now.v == worker.v) {
+		fprintf(stderr, "zswapctl: others have begun meanwhile; what became of this one "
+				"is in the daemon's log\n");
+		return EXIT_PARTIAL;
 	}
-	return ++*silences < SILENCES_MAX ? -EAGAIN : err;
+	fprintf(stderr,
+		"zswapctl: worker %" PRIu64 " has taken over from %" PRIu64
+		", with which the %s has ended; begin it again\n",
+		now.v, worker.v, name);
+	return first->kind.known && first->kind.v == NLPROTO_JOB_SHRINK ? EXIT_PARTIAL
+									: EXIT_REFUSED;
 }
 
 enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
@@ -111,24 +157,21 @@ enum exit_code follow_job(struct context *ctx, const struct ctl_job *first)
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
 	static struct ctl_reply r;
 	struct ctl_job j = *first;
+	struct ctl_num worker = serving_worker(ctx);
 	uint64_t began = now_ns();
-	unsigned silences = 0;
+	struct failures failures = {0};
 	int err;
 
 	while (is_running(&j) && !interrupted) {
 		show_progress(&j, first->done.v, (double)(now_ns() - began) / 1e9);
 		nanosleep(&pause, NULL);
-		err = look(ctx, &rq, &r, &silences);
+		err = look(ctx, &rq, &r, &failures);
 		if (err == -EAGAIN)
 			continue;
 		/* A daemon that doesn't know the question answers with another job. */
-		if ((err == 1 && r.error == -ENOENT) || (!err && r.job.id.v != first->id.v)) {
-			wipe_progress();
-			fprintf(stderr,
-				"zswapctl: others have begun meanwhile; what became of this one "
-				"is in the daemon's log\n");
-			return EXIT_PARTIAL;
-		}
+		if ((err == 1 && r.error == -ENOENT) ||
+		    (!err && (r.job.id.v != first->id.v || r.job.kind.v != first->kind.v)))
+			return lost_sight(ctx, first, worker);
 		if (err) {
 			wipe_progress();
 			return explain(ctx, &r, err);
@@ -160,11 +203,11 @@ static void show_memory(struct ctl_num used, struct ctl_num limit)
 
 /* An answer with both numbers: 0.  Else tells why not, and *ret_code is how to end. */
 static int look_at_memory(struct context *ctx, struct ctl_num *ret_used, struct ctl_num *ret_limit,
-			  enum exit_code *ret_code, unsigned *silences)
+			  enum exit_code *ret_code, struct failures *failures)
 {
 	const struct ctl_request rq = {.cmd = NLPROTO_CMD_STATS};
 	static struct ctl_reply r;
-	int err = look(ctx, &rq, &r, silences);
+	int err = look(ctx, &rq, &r, failures);
 
 	if (err == -EAGAIN)
 		return err;
@@ -188,13 +231,13 @@ enum exit_code follow_memory(struct context *ctx)
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
 	struct ctl_num used, limit;
 	uint64_t least = UINT64_MAX, moved = now_ns();
-	unsigned silences = 0;
+	struct failures failures = {0};
 	bool waited = false;
 	enum exit_code code;
 	int err;
 
 	while (true) {
-		err = look_at_memory(ctx, &used, &limit, &code, &silences);
+		err = look_at_memory(ctx, &used, &limit, &code, &failures);
 		if (err && err != -EAGAIN)
 			return code;
 		if (!err && used.v <= limit.v)

@@ -14,7 +14,11 @@ static struct ctl_reply status_reply, stats_reply;
 
 enum exit_code cmd_status(struct context *ctx, const struct command *self, int argc, char **argv)
 {
-	static const struct option longopts[] = {CMD_COMMON_LONG};
+	static int verbose;
+	static const struct option longopts[] = {
+		{"verbose", no_argument, &verbose, 1},
+		CMD_COMMON_LONG,
+	};
 	enum exit_code code, stats_code;
 
 	if (!cmd_options(ctx, self, argc, argv, longopts, NULL, 0, 0, &code))
@@ -23,7 +27,8 @@ enum exit_code cmd_status(struct context *ctx, const struct command *self, int a
 	if (code != EXIT_OK)
 		return code;
 	stats_code = ask(ctx, NLPROTO_CMD_STATS, &stats_reply);
-	render_status(stdout, status_reply.device, &status_reply.status, &stats_reply.stats);
+	render_status(stdout, status_reply.device, &status_reply.status, &stats_reply.stats,
+		      verbose);
 	return stats_code == EXIT_OK && !stats_reply.stats.unreadable ? EXIT_OK : EXIT_PARTIAL;
 }
 

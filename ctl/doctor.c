@@ -19,13 +19,13 @@
 
 /* In the order in which one would ask: the daemon, its device, the kernel around it. */
 static void (*const checks[])(const struct doctor_machine *m, struct doctor_report *r) = {
-	doctor_check_daemon,	  doctor_check_version, doctor_check_locked,
-	doctor_check_flusher,	  doctor_check_oom,	doctor_check_cgroup,
-	doctor_check_limit,	  doctor_check_store,	doctor_check_pages,
-	doctor_check_device,	  doctor_check_swap,	doctor_check_discard,
-	doctor_check_hibernation, doctor_check_kernel,	doctor_check_transports,
-	doctor_check_uring,	  doctor_check_zswap,	doctor_check_swappiness,
-	doctor_check_readahead,
+	doctor_check_daemon,	 doctor_check_version,	   doctor_check_supervision,
+	doctor_check_locked,	 doctor_check_flusher,	   doctor_check_oom,
+	doctor_check_cgroup,	 doctor_check_limit,	   doctor_check_store,
+	doctor_check_pages,	 doctor_check_device,	   doctor_check_swap,
+	doctor_check_discard,	 doctor_check_hibernation, doctor_check_kernel,
+	doctor_check_transports, doctor_check_uring,	   doctor_check_zswap,
+	doctor_check_swappiness, doctor_check_readahead,
 };
 
 /* --- what a check says --- */

@@ -43,6 +43,7 @@ bool doctor_node(const struct doctor_machine *m, const char *path,
 /* The checks. */
 void doctor_check_daemon(const struct doctor_machine *m, struct doctor_report *r);
 void doctor_check_version(const struct doctor_machine *m, struct doctor_report *r);
+void doctor_check_supervision(const struct doctor_machine *m, struct doctor_report *r);
 void doctor_check_locked(const struct doctor_machine *m, struct doctor_report *r);
 void doctor_check_flusher(const struct doctor_machine *m, struct doctor_report *r);
 void doctor_check_oom(const struct doctor_machine *m, struct doctor_report *r);

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define SECOND	      1000000000ull
-#define RENEW_SECONDS 5
+#define RENEW_SECONDS 2
 
 struct ctl_events {
 	struct ctl_client *client;

@@ -34,7 +34,7 @@ void ctl_events_free(struct ctl_events *e);
 int ctl_events_fd(const struct ctl_events *e);
 
 /*
- * Waits up to @timeout_ms for the next event.  Must be called at least every five seconds, for that
+ * Waits up to @timeout_ms for the next event.  Must be called at least every two seconds, for that
  * is when it renews.
  *
  *  1              an event in *ret; *ret_lost is how many were lost just before it

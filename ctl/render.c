@@ -55,6 +55,53 @@ static void put_head(FILE *out, const char *device, const struct ctl_status *st)
 	fputc('\n', out);
 }
 
+/* "supervisor 700", "no supervisor". */
+static void put_process(FILE *out, const char *what, struct ctl_num pid)
+{
+	if (pid.known && !pid.v)
+		fprintf(out, "no %s", what);
+	else
+		fprintf(out, "%s %s", what, cell_count(pid).s);
+}
+
+#define LABEL_COLUMNS 13
+
+/* At most what is left of a line. */
+static void put_cut(FILE *out, const char *text)
+{
+	char cut[80 - LABEL_COLUMNS + 1];
+
+	snprintf(cut, sizeof(cut), "%.*s", (int)sizeof(cut) - 1, text);
+	if (strlen(text) >= sizeof(cut))
+		strcpy(cut + sizeof(cut) - 4, "...");
+	put_printable(out, cut);
+}
+
+/* Who stands by, and what it was good for so far. */
+static void put_processes(FILE *out, const struct ctl_status *st, bool whole_report)
+{
+	fprintf(out, "%-13s", "processes");
+	put_process(out, "supervisor", st->supervisor);
+	fputs(", ", out);
+	put_process(out, "standby", st->standby);
+	if (st->standby.known)
+		fputs(" prepared", out);
+	fprintf(out, "; workers died: %s\n", cell_count(st->deaths).s);
+	if (st->takeover.known) {
+		fprintf(out, "%-13s", "takeover");
+		put_time(out, st->takeover_time, false);
+		fprintf(out, ", in %s\n", cell_time(st->takeover_ns).s);
+	}
+	if (!st->report[0])
+		return;
+	fprintf(out, "%-13s", "last crash");
+	if (whole_report)
+		put_printable(out, st->report);
+	else
+		put_cut(out, st->report);
+	fputc('\n', out);
+}
+
 /* One finding a line; bits of a newer daemon are shown by number. */
 static void put_health(FILE *out, struct ctl_num health)
 {
@@ -178,13 +225,14 @@ static void put_latency(FILE *out, const struct ctl_stats *stats)
 }
 
 void render_status(FILE *out, const char *device, const struct ctl_status *st,
-		   const struct ctl_stats *stats)
+		   const struct ctl_stats *stats, bool whole_report)
 {
 	static const struct ctl_stats none;
 
 	if (!stats)
 		stats = &none;
 	put_head(out, device, st);
+	put_processes(out, st, whole_report);
 	put_tiers(out, stats);
 	put_store(out, stats, st->store_state);
 	put_traffic(out, stats);

@@ -16,9 +16,15 @@
  */
 void put_printable(FILE *out, const char *s);
 
-/* One screen, 80 columns.  @stats may be NULL: all its values are unknown. */
+/* "2026-11-30 18:45:01.123"; @utc: "2026-11-30T18:45:01.123Z". */
+void put_time(FILE *out, struct ctl_num ns, bool utc);
+
+/*
+ * One screen, 80 columns, but for the report of a crash if @whole_report.  @stats may be NULL: all
+ * its values are unknown.
+ */
 void render_status(FILE *out, const char *device, const struct ctl_status *st,
-		   const struct ctl_stats *stats);
+		   const struct ctl_stats *stats, bool whole_report);
 
 /* The daemon's side of `zswapctl version`. */
 void render_version(FILE *out, const struct ctl_status *st);

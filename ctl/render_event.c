@@ -11,8 +11,7 @@
 
 #define NS_PER_S 1000000000ull
 
-/* "2026-11-30 18:45:01.123"; @utc: "2026-11-30T18:45:01.123Z". */
-static void put_time(FILE *out, struct ctl_num ns, bool utc)
+void put_time(FILE *out, struct ctl_num ns, bool utc)
 {
 	time_t t = (time_t)(ns.v / NS_PER_S);
 	struct tm tm;

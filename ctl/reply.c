@@ -117,6 +117,13 @@ static void take_status(struct ctl_status *st, struct nlattr **a)
 	st->state = ctl_attr_num(a[NLPROTO_A_STATE]);
 	st->health = ctl_attr_num(a[NLPROTO_A_HEALTH]);
 	st->store_state = ctl_attr_num(a[NLPROTO_A_STORE_STATE]);
+	st->supervisor = ctl_attr_num(a[NLPROTO_A_SUPERVISOR]);
+	st->standby = ctl_attr_num(a[NLPROTO_A_STANDBY]);
+	st->deaths = ctl_attr_num(a[NLPROTO_A_DEATHS]);
+	ctl_attr_string(a[NLPROTO_A_REPORT], st->report, sizeof(st->report));
+	ctl_attr_text(a[NLPROTO_A_TAKEOVER], &st->takeover);
+	st->takeover_time = ctl_attr_num(a[NLPROTO_A_TAKEOVER_TIME]);
+	st->takeover_ns = ctl_attr_num(a[NLPROTO_A_TAKEOVER_NS]);
 }
 
 /* Whatever there is of what the commands answer; none of it depends on which command it was. */

@@ -82,8 +82,11 @@ struct ctl_lines {
 };
 
 struct ctl_status {
-	struct ctl_text daemon_version, path, transport, last_error;
+	struct ctl_text daemon_version, path, transport, last_error, takeover;
 	struct ctl_num protocol, pid, state, health, store_state;
+	struct ctl_num supervisor, standby; /* pids; 0: there is none */
+	struct ctl_num deaths, takeover_time, takeover_ns;
+	char report[NLPROTO_REPORT_MAX]; /* empty: no worker has died */
 };
 
 enum ctl_take {

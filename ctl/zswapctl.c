@@ -20,7 +20,8 @@
 	"end it.\n"
 
 const struct command commands[] = {
-	{"status", "", "One screen: device, tiers, hit rates, latency, health.", "", cmd_status},
+	{"status", "[--verbose]", "One screen: device, tiers, hit rates, latency, health.",
+	 "      --verbose      the report of the last crash is not cut\n", cmd_status},
 	{"stats", "[--json|--prometheus]", "All counters and histograms.",
 	 "      --json         one object, {\"name\": value}; null if unreadable\n"
 	 "      --prometheus   exposition format, names prefixed with zswapd_\n",
@@ -58,6 +59,12 @@ const struct command commands[] = {
 	 "      --cancel       ends it\n\n"
 	 "The exit code is the outcome of work that has ended.\n",
 	 cmd_job},
+	{"upgrade", "[--no-wait]", "Goes on with zswapd as it is installed now.",
+	 "      --no-wait      does not wait until it has taken over\n\n"
+	 "The supervisor asks the program at its path what it is, executes it, and another\n"
+	 "worker takes over; swap stays in use.  A program that is older, or keeps its state in\n"
+	 "another way, is refused.\n",
+	 cmd_upgrade},
 	{"doctor", "[--quiet]", "Checks this machine and the daemon, and says what to do.",
 	 "      --quiet        only what was found and what could not be looked at\n\n"
 	 "Works without root and without a daemon; what it could not look at then is marked\n"

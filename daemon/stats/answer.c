@@ -74,6 +74,21 @@ static uint32_t stats_health(struct stats_server *s, uint64_t now)
 	return health;
 }
 
+static void put_supervision(struct nl_msg *msg, const struct stats_status *st)
+{
+	if (st->supervision) {
+		z_assert(nla_put_u32(msg, NLPROTO_A_SUPERVISOR, st->supervisor) == 0);
+		z_assert(nla_put_u32(msg, NLPROTO_A_STANDBY, st->standby) == 0);
+		z_assert(nla_put_u32(msg, NLPROTO_A_DEATHS, st->deaths) == 0);
+		put_text(msg, NLPROTO_A_REPORT, st->report, sizeof(st->report));
+	}
+	if (!st->takeover[0])
+		return;
+	put_text(msg, NLPROTO_A_TAKEOVER, st->takeover, sizeof(st->takeover));
+	z_assert(nla_put_u64(msg, NLPROTO_A_TAKEOVER_TIME, st->takeover_time) == 0);
+	z_assert(nla_put_u64(msg, NLPROTO_A_TAKEOVER_NS, st->takeover_ns) == 0);
+}
+
 int answer_status(const struct request *rq, struct nlattr **attrs)
 {
 	struct nl_msg *msg = reply_new(rq, 0);
@@ -96,6 +111,7 @@ int answer_status(const struct request *rq, struct nlattr **attrs)
 	z_assert(nla_put_u8(msg, NLPROTO_A_STORE_STATE,
 			    (uint8_t)stats_snapshot(rq->s, now)->counters[CTR_store_state]) == 0);
 	put_text(msg, NLPROTO_A_LAST_ERROR, st.last_error, sizeof(st.last_error));
+	put_supervision(msg, &st);
 	reply_put_out(rq, msg);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* clang-format off */
 /*
- * SET and RELOAD: one box, through which a change goes to the owner and its result comes back.
+ * SET, RELOAD and UPGRADE: one box, through which a change goes to the owner and its result comes back.
  *
  *	NONE -> WAITING    the server's thread puts a change in and wakes the owner
  *	WAITING -> TAKEN   the owner takes it
@@ -62,9 +62,11 @@ int answer_change(const struct request *rq, struct nlattr **attrs)
 	struct stats_changes *c = &rq->s->changes;
 	struct stats_change change = {.kind = STATS_CHANGE_RELOAD};
 
-	if (!rq->s->ops->changes || !rq->s->ops->option)
+	if (!rq->s->ops->changes || (!rq->s->ops->option && rq->cmd != NLPROTO_CMD_UPGRADE))
 		return refuse(rq, -EOPNOTSUPP, "this zswapd's options can't be changed");
-	if (rq->cmd == NLPROTO_CMD_SET) {
+	if (rq->cmd == NLPROTO_CMD_UPGRADE) {
+		change.kind = STATS_CHANGE_UPGRADE;
+	} else if (rq->cmd == NLPROTO_CMD_SET) {
 		if (!attrs[NLPROTO_A_KEY] || !attrs[NLPROTO_A_VALUE])
 			return refuse(rq, -EINVAL, "SET takes a KEY and a VALUE");
 		change.kind = STATS_CHANGE_SET;
@@ -171,6 +173,26 @@ static void answer_reload(const struct request *rq, int result, char *report)
 		refuse_without_memory(rq);
 }
 
+/* One message: what comes of it is asked for, not waited for. */
+static void answer_upgrade(const struct request *rq, char *report)
+{
+	struct nl_msg *msg = reply_new(rq, 0);
+	struct nlattr *list;
+	struct lines lines;
+
+	if (!msg) {
+		refuse_without_memory(rq);
+		return;
+	}
+	cut_lines(&lines, report);
+	list = nla_nest_start(msg, NLPROTO_A_LINES);
+	z_assert(list);
+	for (unsigned i = 0; i < lines.n && put_line(msg, i, &lines); i++)
+		;
+	nla_nest_end(msg, list);
+	reply_put_out(rq, msg);
+}
+
 /* Empties the box if there is something to say, and leaves the result in @c. */
 static bool take_result(struct stats_changes *c, uint64_t now, struct stats_change *ret_change,
 			int *ret_result, char ret_report[static STATS_REPORT_MAX])
@@ -216,6 +238,8 @@ uint64_t stats_changes_work(struct stats_server *s, uint64_t now, stats_reply_fn
 		refuse(&rq, result, "%s", report[0] ? report : strerror(-result));
 	else if (change.kind == STATS_CHANGE_SET)
 		answer_option(&rq, change.key, report);
+	else if (change.kind == STATS_CHANGE_UPGRADE)
+		answer_upgrade(&rq, report);
 	else
 		answer_reload(&rq, result, report);
 	return UINT64_MAX;

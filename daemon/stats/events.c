@@ -286,6 +286,17 @@ static void remember_error(struct stats_events *e, const char *text)
 	snprintf(e->last_error, sizeof(e->last_error), "%s: %.220s", when, text);
 }
 
+/* In the words of the worker that has taken over, if it has some. */
+static void tell_takeover(const struct out *o, struct event *ev)
+{
+	struct stats_status st;
+
+	memset(&st, 0, sizeof(st));
+	o->s->ops->status(o->s->ctx, &st);
+	if (st.takeover[0])
+		snprintf(ev->text, sizeof(ev->text), "%s", st.takeover);
+}
+
 static void look_at_counter(const struct out *o, const struct rule *rule, const uint64_t *values)
 {
 	struct stats_events *e = &o->s->events;
@@ -302,6 +313,8 @@ static void look_at_counter(const struct out *o, const struct rule *rule, const 
 		 rule->text, all);
 	if (rule->error)
 		remember_error(e, ev.text);
+	if (rule->kind == NLPROTO_EVENT_TAKEOVER)
+		tell_takeover(o, &ev);
 	send_event(o, &ev);
 }
 

@@ -41,6 +41,7 @@ static const struct command commands[] = {
 	[NLPROTO_CMD_RELOAD] = {.answer = answer_change, .changes = true},
 	[NLPROTO_CMD_SUBSCRIBE] = {.answer = answer_subscribe},
 	[NLPROTO_CMD_CANCEL] = {.answer = answer_cancel, .changes = true},
+	[NLPROTO_CMD_UPGRADE] = {.answer = answer_change, .changes = true},
 };
 
 /* Length of the attributes, or the negative errno that was answered. */

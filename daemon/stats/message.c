@@ -68,7 +68,7 @@ int refuse_without_memory(const struct request *rq)
 
 void put_text(struct nl_msg *msg, int attr, const char *text, size_t size)
 {
-	char copy[NLPROTO_LINE_MAX];
+	char copy[NLPROTO_REPORT_MAX];
 
 	z_assert(size <= sizeof(copy));
 	snprintf(copy, size, "%.*s", (int)size - 1, text);

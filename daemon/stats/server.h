@@ -20,8 +20,8 @@
  *
  *	reading         the ops, on the server's thread
  *	jobs            job_start() and job_cancel(), on the server's thread, which only hand over
- *	SET, RELOAD     by the owner's main thread, since files are read and values applied: it polls
- *			stats_server_change_fd(), takes the change, and finishes it.  The server goes
+ *	SET, RELOAD,    by the owner's main thread, since files are read and values applied: it polls
+ *	UPGRADE         stats_server_change_fd(), takes the change, and finishes it.  The server goes
  *			on meanwhile and answers when it is finished.  One at a time, EBUSY for others,
  *			and for one that is not taken within a second.
  *
@@ -52,6 +52,15 @@ struct stats_status {
 	uint32_t health; /* bits of enum nlproto_health */
 	/* empty: the last event that was an error, if there was one */
 	char last_error[NLPROTO_TEXT_MAX];
+	bool supervision;    /* the four that follow are known */
+	uint32_t supervisor; /* pids; 0: there is none */
+	uint32_t standby;
+	uint32_t deaths;
+	char report[NLPROTO_REPORT_MAX]; /* of the last death */
+	char takeover[NLPROTO_LINE_MAX]; /* a line about how this worker came; empty: as the first
+					  */
+	uint64_t takeover_time;		 /* CLOCK_REALTIME, ns; counts if there was one */
+	uint64_t takeover_ns;
 };
 
 struct stats_option {
@@ -142,6 +151,7 @@ uint32_t stats_server_port(const struct stats_server *s);
 enum stats_change_kind {
 	STATS_CHANGE_SET,
 	STATS_CHANGE_RELOAD,
+	STATS_CHANGE_UPGRADE,
 };
 
 struct stats_change {
@@ -160,9 +170,9 @@ bool stats_server_take_change(struct stats_server *s, struct stats_change *ret);
 #define STATS_CHANGE_PARTLY 1
 
 /*
- * @result: 0 or STATS_CHANGE_PARTLY, and @text is what became of the options, a line each; or a
- * negative errno, and @text is the reason and the way out.  After the options have their new
- * values.
+ * @result: 0 or STATS_CHANGE_PARTLY, and @text is what became of the options, a line each, or what
+ * an upgrade does; or a negative errno, and @text is the reason and the way out.  After the options
+ * have their new values.
  */
 void stats_server_finish_change(struct stats_server *s, int result, const char *text);
 

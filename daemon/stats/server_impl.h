@@ -5,7 +5,7 @@
  *   server.c    socket and thread
  *   handle.c    a request, from the outside in
  *   answer.c    the answers that are read from the ops
- *   change.c    SET and RELOAD, handed to the owner and back
+ *   change.c    SET, RELOAD and UPGRADE, handed to the owner and back
  *   events.c    finding, posting and sending events; who follows them
  *   message.c   making messages
  */

@@ -53,6 +53,7 @@ static void go(struct super *s)
 	s->took_over = true;
 	s->beats.kill_at = 0;
 	s->blind = false;
+	s->upgrade.replace = false; /* whoever goes is of this program */
 	if (s->standby.pid) {
 		s->worker = s->standby;
 		s->standby = CHILD_NULL;
@@ -273,6 +274,14 @@ static void do_what_is_due(struct super *s)
 	child_reap_others(s);
 }
 
+/* On the page, for who asks the worker. */
+static void show_standby(struct super *s)
+{
+	bool prepared = s->standby.pid && s->standby.ready;
+
+	atomic_store(&s->watch->standby, prepared ? s->standby.pid : 0);
+}
+
 static void loop(struct super *s)
 {
 	bool told = true;
@@ -294,6 +303,7 @@ static void loop(struct super *s)
 		if (fds[4].revents)
 			pass_signals(s);
 		do_what_is_due(s);
+		show_standby(s);
 		told = notify_retry(&s->notify, &s->kept);
 	}
 }

@@ -260,5 +260,6 @@ void watch_make_report(struct watch *w, int pid, int status, const char *note)
 	if (atomic_load_explicit(&w->crash.whole, memory_order_acquire))
 		add_record(text, &n, &w->crash);
 	atomic_store_explicit(&w->report, i + 1, memory_order_release);
+	atomic_store(&w->reported, pid);
 	atomic_fetch_add(&w->deaths, 1);
 }

@@ -48,6 +48,7 @@ struct watch {
 	char version[24];
 	uint32_t size;
 	/* the worker's */
+	_Atomic int32_t worker;		  /* its pid; the last one's until the next serves */
 	struct beat beats[WATCH_THREADS]; /* 0: the main thread */
 	_Atomic uint64_t counters[COUNTER_COUNT];
 	_Atomic uint64_t counted; /* when, CLOCK_MONOTONIC ns; 0: never */
@@ -56,7 +57,9 @@ struct watch {
 	_Atomic uint32_t config; /* 0: none yet, else the copy's number + 1 */
 	/* the supervisor's */
 	_Atomic int32_t supervisor; /* its pid; 0: there is none */
+	_Atomic int32_t standby;    /* pid of the one that is prepared; 0: none is */
 	_Atomic uint32_t deaths;    /* of workers, so far */
+	_Atomic int32_t reported;   /* pid of the last one of them */
 	char reports[2][WATCH_REPORT_MAX];
 	_Atomic uint32_t report; /* 0: none yet, else the copy's number + 1 */
 };

@@ -14,6 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Longer than preparing a standby takes where there is a good deal to hold. */
+#define STANDBY_NS (60 * 1000000000ull)
+
 _Static_assert(CONTROL_KEY_MAX <= NLPROTO_NAME_MAX, "an option's name fits");
 _Static_assert(CONFIG_TEXT_MAX <= NLPROTO_TEXT_MAX, "an option's value fits");
 _Static_assert(CONFIG_ORIGIN_MAX <= NLPROTO_NOTE_MAX, "an option's origin fits");
@@ -29,6 +32,9 @@ struct endpoint {
 	struct endpoint_source src;
 	struct stats_server *server;
 
+	/* server's thread only */
+	uint64_t standby_seen; /* when one was prepared, or could not be yet; now_ns() */
+
 	pthread_mutex_t lock; /* held to copy */
 	/* under the lock; written by the main thread, read by the server's */
 	struct stats_option options[CONFIG_OPTION_COUNT];
@@ -38,12 +44,30 @@ struct endpoint {
 
 static void give_counters(void *ctx, uint64_t values[COUNTER_COUNT])
 {
-	engine_counters(((struct endpoint *)ctx)->src.engine, values);
+	const struct endpoint_source *src = &((struct endpoint *)ctx)->src;
+
+	engine_counters(src->engine, values);
+	if (src->supervision)
+		supervision_counters(src->supervision, values);
 }
 
 static void give_histograms(void *ctx, struct histogram values[HISTOGRAM_COUNT])
 {
 	engine_histograms(((struct endpoint *)ctx)->src.engine, values);
+}
+
+/* One that has just been used, or that its supervisor still prepares, is no reason to worry. */
+static void show_supervision(struct endpoint *ep, struct stats_status *ret)
+{
+	uint64_t now = now_ns();
+
+	supervision_status(ep->src.supervision, ret);
+	if (!ret->supervisor)
+		ret->health |= NLPROTO_HEALTH_NO_SUPERVISOR;
+	if (ret->standby || !ret->supervisor)
+		ep->standby_seen = now;
+	if (now - ep->standby_seen > STANDBY_NS)
+		ret->health |= NLPROTO_HEALTH_NO_STANDBY;
 }
 
 static void give_status(void *ctx, struct stats_status *ret)
@@ -66,6 +90,8 @@ static void give_status(void *ctx, struct stats_status *ret)
 		ret->health |= NLPROTO_HEALTH_NO_DISCARD;
 	if (src->store_missing)
 		ret->health |= NLPROTO_HEALTH_STORE_MISSING;
+	if (src->supervision)
+		show_supervision(ctx, ret);
 }
 
 static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
@@ -223,6 +249,7 @@ void endpoint_start(struct endpoint **ret, const struct endpoint_source *src)
 		return;
 	}
 	ep->src = *src;
+	ep->standby_seen = now_ns();
 	pthread_mutex_init(&ep->lock, NULL);
 	endpoint_refresh(ep);
 	if (stats_server_new(&ep->server, src->config->device_name, &ops, ep) < 0) {
@@ -255,6 +282,13 @@ int endpoint_fd(const struct endpoint *ep)
 	return ep ? stats_server_change_fd(ep->server) : -1;
 }
 
+static int upgrade(struct endpoint *ep, char report[static STATS_REPORT_MAX])
+{
+	if (!ep->src.upgrade)
+		return -EOPNOTSUPP;
+	return ep->src.upgrade(ep->src.ctx, report, STATS_REPORT_MAX);
+}
+
 void endpoint_work(struct endpoint *ep)
 {
 	char report[STATS_REPORT_MAX] = "";
@@ -270,9 +304,18 @@ void endpoint_work(struct endpoint *ep)
 	case STATS_CHANGE_RELOAD:
 		r = control_reload(ep->src.control, report);
 		break;
+	case STATS_CHANGE_UPGRADE:
+		r = upgrade(ep, report);
+		break;
 	}
 	endpoint_refresh(ep);
 	stats_server_finish_change(ep->server, r, report);
+}
+
+void endpoint_post(struct endpoint *ep, enum nlproto_event kind, const char *text)
+{
+	if (ep)
+		stats_server_post(ep->server, kind, NULL, text);
 }
 
 void endpoint_changed(struct endpoint *ep, const char *key, const char *text)

@@ -5,7 +5,7 @@
  * Reading never waits for a change: the options that are shown are a copy, which the main thread
  * renews after each change, since control.h holds its lock while it reads files.
  *
- * Main thread only, but for endpoint_changed().
+ * Main thread only, but for endpoint_changed() and endpoint_post().
  */
 #ifndef ZSWAPD_WORKER_ENDPOINT_H
 #define ZSWAPD_WORKER_ENDPOINT_H
@@ -13,6 +13,7 @@
 #include "common/nlproto.h"
 #include "daemon/engine/engine.h"
 #include "daemon/worker/control.h"
+#include "daemon/worker/supervision.h"
 #include "daemon/worker/system.h"
 
 /* All of it outlives the endpoint. */
@@ -23,7 +24,11 @@ struct endpoint_source {
 	struct control *control;
 	const struct system_grants *grants;
 	const _Atomic enum nlproto_state *state;
-	bool store_missing; /* one is configured, and the engine is without it */
+	bool store_missing;		       /* one is configured, and the engine is without it */
+	const struct supervision *supervision; /* NULL: nothing is known of it */
+	/* As supervised_upgrade(), on the main thread; NULL: there is no such thing. */
+	int (*upgrade)(void *ctx, char *text, size_t size);
+	void *ctx;
 };
 
 struct endpoint;
@@ -48,6 +53,9 @@ void endpoint_work(struct endpoint *ep);
 
 /* After a change that no client asked for. */
 void endpoint_refresh(struct endpoint *ep);
+
+/* Tells followers @text. */
+void endpoint_post(struct endpoint *ep, enum nlproto_event kind, const char *text);
 
 /* Tells followers that option @key has changed, as @text says.  Any thread but data threads. */
 void endpoint_changed(struct endpoint *ep, const char *key, const char *text);

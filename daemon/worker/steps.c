@@ -213,6 +213,7 @@ static int await_order(struct worker *w)
 		return 0;
 	if (!supervised_await_order(&w->supervised, hold_pages, w->engine))
 		return -ECANCELED;
+	supervision_ordered(&w->supervision);
 	prctl(PR_SET_NAME, WORKER_COMM);
 	if (!handover_device_there(&w->handover)) {
 		log_err("%s is gone, and what was swapped to it", w->handover.owner.device);
@@ -226,6 +227,7 @@ static int await_order(struct worker *w)
 static int begin_watch(struct worker *w)
 {
 	watch_begin(w->start->watch);
+	supervision_begin(&w->supervision);
 	watch_catch_crashes(w->start->watch);
 	return 0;
 }
@@ -310,6 +312,8 @@ static int open_transport(struct worker *w)
 	if (r < 0)
 		return r;
 	device_disk(w->carrier.ops->device(w->transport), &w->disk);
+	if (inherits(w))
+		supervision_took_over(&w->supervision);
 	return 0;
 }
 
@@ -403,6 +407,19 @@ static void free_control(struct worker *w)
 	w->control = NULL;
 }
 
+/* The supervisor takes its time to answer, and must not take this for a worker that hangs. */
+static int upgrade(void *ctx, char *text, size_t size)
+{
+	struct worker *w = ctx;
+	struct beat *beat = &w->start->watch->beats[0];
+	int r;
+
+	beat_end(beat);
+	r = supervised_upgrade(&w->supervised, text, size);
+	beat_begin(beat);
+	return r;
+}
+
 static int start_endpoint(struct worker *w)
 {
 	struct endpoint_source src = {
@@ -413,6 +430,9 @@ static int start_endpoint(struct worker *w)
 		.grants = &w->grants,
 		.state = &w->state,
 		.store_missing = *w->config.store_path && !w->store,
+		.supervision = &w->supervision,
+		.upgrade = upgrade,
+		.ctx = w,
 	};
 
 	endpoint_start(&w->endpoint, &src);

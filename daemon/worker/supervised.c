@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define HOLD_MS	   100	 /* between looks, while the worker's memory grows */
 #define IDLE_MS	   1000	 /* while it does not */
@@ -89,11 +90,26 @@ static bool has_supervisor(const struct supervised *s)
 	return s->link >= 0 && poll(&pfd, 1, 0) == 0;
 }
 
+int supervised_by(const struct supervised *s)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	/* Of a pair it is who made it, and of a call who called. */
+	if (s->link < 0 || getsockopt(s->link, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return 0;
+	return peer.pid;
+}
+
 static void lose(struct supervised *s)
 {
 	s->link = close_fd(s->link);
-	log_warn("the supervisor is gone; this worker goes on without, and nothing would take over "
-		 "from it; start zswapd again, and it adopts this worker");
+	if (s->upgrading)
+		log_info("the supervisor executes another program");
+	else
+		log_warn(
+			"the supervisor is gone; this worker goes on without, and nothing would take over "
+			"from it; start zswapd again, and it adopts this worker");
 }
 
 static void adopt_to(struct supervised *s, int link)
@@ -114,6 +130,7 @@ static void adopt_to(struct supervised *s, int link)
 	}
 	close_fd(s->link);
 	s->link = link;
+	s->upgrading = false;
 	log_info("a new supervisor has adopted this worker");
 }
 
@@ -173,10 +190,13 @@ int supervised_upgrade(struct supervised *s, char *text, size_t size)
 		if (r < 0)
 			continue;
 		close_fd(m.fd);
-		if (m.type != LINK_ANSWER)
-			return -EBADMSG;
+		if (m.type != LINK_ANSWER) {
+			r = -EAGAIN;
+			continue;
+		}
 		r = (int)strtol(m.text, &rest, 10);
 		snprintf(text, size, "%s", rest + (*rest == ' '));
+		s->upgrading = r == 0;
 		return -r;
 	}
 	snprintf(text, size, "the supervisor does not answer: %s", strerror(-r));

@@ -14,7 +14,8 @@
 #include <stddef.h>
 
 struct supervised {
-	int link; /* -1: there is no supervisor */
+	int link;	/* -1: there is no supervisor */
+	bool upgrading; /* it has said that it executes another program */
 	/* What a successor needs.  The supervisor has the same. */
 	struct kept *kept;
 };
@@ -31,6 +32,9 @@ void supervised_notify(struct supervised *s, const char *state);
  * which returns whether there is more to do at once.  False: the supervisor is gone.
  */
 bool supervised_await_order(struct supervised *s, bool (*idle)(void *ctx), void *ctx);
+
+/* The supervisor's pid; 0: there is none. */
+int supervised_by(const struct supervised *s);
 
 /* After the link or the listener, KEPT_LISTENER, has become readable. */
 void supervised_work(struct supervised *s);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #define TICK_MS	 200	       /* how long a line of the data path may wait to be written */
 #define COUNT_NS 1000000000ull /* between looks at the counters for a report of a crash */
@@ -126,6 +127,30 @@ static int device_failed(struct worker *w)
 	return -EIO;
 }
 
+static void hear_supervisor(struct worker *w)
+{
+	char text[NLPROTO_LINE_MAX];
+	int pid;
+
+	supervised_work(&w->supervised);
+	pid = supervised_by(&w->supervised);
+	if (!supervision_changed(&w->supervision, pid))
+		return;
+	if (pid)
+		snprintf(text, sizeof(text), "supervisor %d has adopted worker %d", pid, getpid());
+	else if (w->supervised.upgrading)
+		snprintf(text, sizeof(text),
+			 "the supervisor executes another program, which is to adopt worker %d",
+			 getpid());
+	else
+		snprintf(text, sizeof(text),
+			 "the supervisor is gone, and worker %d goes on without; start zswapd "
+			 "again, and it adopts this worker",
+			 getpid());
+	endpoint_post(w->endpoint,
+		      pid ? NLPROTO_EVENT_SUPERVISOR_FOUND : NLPROTO_EVENT_SUPERVISOR_LOST, text);
+}
+
 /* 0: asked to stop, and nothing is swapped any more; else as device_failed(). */
 static int serve(struct worker *w)
 {
@@ -160,7 +185,7 @@ static int serve(struct worker *w)
 			publish_config(w);
 		}
 		if (fds[SUPERVISOR].revents || fds[CALL].revents)
-			supervised_work(&w->supervised);
+			hear_supervisor(w);
 		if (fds[SIGNAL].revents && asked_to_stop(w))
 			return 0;
 	}
@@ -216,6 +241,7 @@ enum worker_exit worker_run(const struct worker_start *start)
 	enum worker_exit status;
 
 	w.state = NLPROTO_STATE_STARTING;
+	supervision_init(&w.supervision, start->watch, supervised_by(&w.supervised));
 	status = run(&w);
 	log_drain();
 	/* Everything that matters is undone; memory that a thread still looks at stays until then.

@@ -15,6 +15,7 @@
 #include "daemon/worker/handover.h"
 #include "daemon/worker/reclaim.h"
 #include "daemon/worker/supervised.h"
+#include "daemon/worker/supervision.h"
 #include "daemon/worker/system.h"
 #include "daemon/worker/worker.h"
 
@@ -25,6 +26,7 @@ struct worker {
 	struct config config; /* as it was at the start; struct control has what runs */
 	int signal_fd;
 	struct supervised supervised;
+	struct supervision supervision;
 	struct handover handover;
 	struct system_grants grants;
 	struct reclaim reclaim;

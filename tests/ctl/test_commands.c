@@ -22,7 +22,9 @@
 
 #include <cmocka.h>
 
-#define LOOKS 3 /* that a job takes */
+#define LOOKS	     3 /* that a job takes */
+#define FIRST_WORKER 790
+#define SUPERVISOR   700
 
 static char run_dir[] = "/tmp/zswapd-test-XXXXXX";
 
@@ -36,6 +38,10 @@ static _Atomic enum nlproto_job_state job_end;
 static _Atomic uint64_t job_found, job_bytes;
 static atomic_bool job_stands_still, job_is_quick, another_is_shown;
 static atomic_bool reload_fails_in_part, shrinks_unseen, memory_is_above;
+
+/* Who serves and how; of an upgrade: refused, or what its answer was. */
+static _Atomic uint32_t worker_pid, supervisor_pid;
+static atomic_bool upgrade_is_refused, has_upgraded;
 
 static struct stats_server *server;
 static atomic_bool owner_ends;
@@ -54,6 +60,15 @@ static void give_status(void *ctx, struct stats_status *ret)
 	strcpy(ret->path, "/dev/zswap/ctl-test");
 	strcpy(ret->transport, "fuse");
 	ret->state = NLPROTO_STATE_RUNNING;
+	ret->pid = worker_pid;
+	ret->supervision = true;
+	ret->supervisor = supervisor_pid;
+	ret->standby = 720;
+	if (worker_pid == FIRST_WORKER)
+		return;
+	strcpy(ret->takeover, "worker 812 took over from a worker that \"died\"");
+	ret->takeover_time = 1796077503000000000;
+	ret->takeover_ns = 45000000;
 }
 
 static void give_histograms(void *ctx, struct histogram values[HISTOGRAM_COUNT])
@@ -164,6 +179,15 @@ static int change(const struct stats_change *c, char *text)
 {
 	char *old = options[0].value;
 
+	if (c->kind == STATS_CHANGE_UPGRADE && upgrade_is_refused) {
+		strcpy(text, "version 0.0.9 is older than what runs");
+		return -EPROTONOSUPPORT;
+	}
+	if (c->kind == STATS_CHANGE_UPGRADE) {
+		strcpy(text, "0.2.0 takes over from 0.1.0");
+		has_upgraded = true;
+		return 0;
+	}
 	if (c->kind == STATS_CHANGE_RELOAD && reload_fails_in_part) {
 		/* Longer than an error's text may be. */
 		sprintf(text,
@@ -218,6 +242,9 @@ static int start(void **state)
 	strcpy(options[1].key, "device.name");
 	strcpy(options[1].value, "ctl-test");
 	memset(&job, 0, sizeof(job));
+	worker_pid = FIRST_WORKER;
+	supervisor_pid = SUPERVISOR;
+	upgrade_is_refused = has_upgraded = false;
 	job_end = NLPROTO_JOB_STATE_DONE;
 	job_found = 0;
 	job_bytes = 7;
@@ -299,7 +326,8 @@ static void options_are_read_by_everybody(void **state)
 static void changing_takes_root(void **state)
 {
 	static const char *const commands[] = {
-		"set memory.limit 1G", "reload", "writeback", "compact", "check", "job --cancel",
+		"set memory.limit 1G", "reload",  "writeback", "compact", "check",
+		"job --cancel",	       "upgrade",
 	};
 
 	NEED_ROOT();
@@ -479,21 +507,6 @@ static void ctrl_c_leaves_the_job(void **state)
 	start(NULL);
 }
 
-static void reload_says_what_changed(void **state)
-{
-	NEED_ROOT();
-	assert_int_equal(program_run(false, "reload"), 0);
-	/* What it says cannot steer a terminal. */
-	assert_string_equal(program_out, "memory.limit: needs\ndevice.name: a ?[1mrestart\n");
-	reload_fails_in_part = true;
-	assert_int_equal(program_run(false, "reload"), 5);
-	reload_fails_in_part = false;
-	assert_has(program_out, "memory.level: 1 -> 2\n000");
-	assert_has(program_out, "1\n000");
-	assert_has(program_out, "2\nmemory.limit: stays 5: no room\n");
-	assert_has(program_err, "not all of it could be applied");
-}
-
 static void wait_for_output(const char *word)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -516,6 +529,124 @@ static void post_until(const char *word)
 			return;
 	}
 	fail_msg("no event came: %s", program_out);
+}
+
+static pid_t start_upgrade(void)
+{
+	pid_t pid = program_start(false, "upgrade");
+
+	for (int i = 0; i < 1000 && !has_upgraded; i++)
+		usleep(20000);
+	assert_true(has_upgraded);
+	usleep(300000);
+	return pid;
+}
+
+static void an_upgrade_is_followed(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	pid = start_upgrade();
+	/* Between the two nobody answers. */
+	stop(NULL);
+	usleep(300000);
+	start(NULL);
+	worker_pid = 812;
+	assert_int_equal(program_end(pid), 0);
+	assert_string_equal(program_out, "0.2.0 takes over from 0.1.0\n"
+					 "zswapd " ZSWAPD_VERSION " -> " ZSWAPD_VERSION
+					 ": worker 812 took over from 790 after 45 ms\n");
+	assert_int_equal(program_run(false, "upgrade --no-wait"), 0);
+	assert_string_equal(program_out, "0.2.0 takes over from 0.1.0\n");
+	upgrade_is_refused = true;
+	assert_int_equal(program_run(false, "upgrade"), 5);
+	assert_string_equal(program_out, "");
+	assert_has(program_err, "refused: version 0.0.9 is older than what runs\n");
+}
+
+static void an_upgrade_that_does_not_come_to_its_end(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	pid = start_upgrade();
+	kill(pid, SIGINT);
+	assert_int_equal(program_end(pid), 8);
+	assert_has(program_err, "interrupted; worker 790 still serves");
+	/* The new supervisor has failed. */
+	has_upgraded = false;
+	pid = start_upgrade();
+	supervisor_pid = 0;
+	assert_int_equal(program_end(pid), 5);
+	assert_has(program_err, "the new program has failed; worker 790, version " ZSWAPD_VERSION
+				", goes on without a supervisor");
+}
+
+static void a_takeover_ends_what_the_worker_was_doing(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	job_stands_still = true;
+	pid = program_start(false, "check");
+	for (int i = 0; i < 1000 && !job_now().id; i++)
+		usleep(20000);
+	usleep(300000);
+	stop(NULL);
+	usleep(300000);
+	start(NULL);
+	worker_pid = 812;
+	assert_int_equal(program_end(pid), 5);
+	assert_has(program_err, "worker 812 has taken over from 790, with which the check has "
+				"ended; begin it again\n");
+	/* Memory shrinks on with the next worker. */
+	worker_pid = FIRST_WORKER;
+	memory_is_above = true;
+	pid = program_start(false, "set memory.limit 67108864");
+	usleep(700000);
+	stop(NULL);
+	usleep(300000);
+	start(NULL);
+	worker_pid = 812;
+	memory_is_above = true;
+	usleep(700000);
+	memory_is_above = false;
+	assert_int_equal(program_end(pid), 0);
+	assert_has(program_out, "within the limit");
+}
+
+static void events_tell_of_a_takeover(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	pid = program_start(true, "events --json --seconds 60");
+	post_until("store_error");
+	stop(NULL);
+	start(NULL);
+	worker_pid = 812;
+	wait_for_output("{\"event\": \"restarted\", \"device\": \"ctl-test\", \"text\": "
+			"\"worker 812 took over from a worker that \\\"died\\\"\"}\n");
+	stats_server_post(server, NLPROTO_EVENT_SUPERVISOR_FOUND, NULL, "found one");
+	wait_for_output("\"event\": \"supervisor_found\"");
+	kill(pid, SIGTERM);
+	assert_int_equal(program_end(pid), 128 + SIGTERM);
+}
+
+static void reload_says_what_changed(void **state)
+{
+	NEED_ROOT();
+	assert_int_equal(program_run(false, "reload"), 0);
+	/* What it says cannot steer a terminal. */
+	assert_string_equal(program_out, "memory.limit: needs\ndevice.name: a ?[1mrestart\n");
+	reload_fails_in_part = true;
+	assert_int_equal(program_run(false, "reload"), 5);
+	reload_fails_in_part = false;
+	assert_has(program_out, "memory.level: 1 -> 2\n000");
+	assert_has(program_out, "1\n000");
+	assert_has(program_out, "2\nmemory.limit: stays 5: no room\n");
+	assert_has(program_err, "not all of it could be applied");
 }
 
 static void events_come_as_they_happen(void **state)
@@ -554,7 +685,7 @@ static void events_go_on_with_a_new_daemon(void **state)
 	usleep(1500000);
 	start(NULL);
 	stats_server_post(server, NLPROTO_EVENT_STORE_ERROR, NULL, "not seen");
-	wait_for_output("{\"event\": \"restarted\", \"device\": \"ctl-test\"}\n");
+	wait_for_output("{\"event\": \"restarted\", \"device\": \"ctl-test\", \"text\": null}\n");
 	stats_server_post(server, NLPROTO_EVENT_CONFIG_CHANGED, "a.b", "1 -> 2");
 	wait_for_output("1 -> 2");
 	kill(pid, SIGTERM);
@@ -608,6 +739,10 @@ int main(int argc, char **argv)
 		TEST(jobs_end_with_their_result),
 		TEST(a_job_can_be_left_and_found_again),
 		TEST(ctrl_c_leaves_the_job),
+		TEST(an_upgrade_is_followed),
+		TEST(an_upgrade_that_does_not_come_to_its_end),
+		TEST(a_takeover_ends_what_the_worker_was_doing),
+		TEST(events_tell_of_a_takeover),
 		TEST(reload_says_what_changed),
 		TEST(events_come_as_they_happen),
 		TEST(events_go_on_with_a_new_daemon),

@@ -131,6 +131,9 @@ static void good_answers(void)
 	status.pid = (struct ctl_num){true, 4711};
 	status.state = (struct ctl_num){true, NLPROTO_STATE_RUNNING};
 	status.health = (struct ctl_num){true, 0};
+	status.supervisor = (struct ctl_num){true, 4700};
+	status.standby = (struct ctl_num){true, 4720};
+	status.deaths = (struct ctl_num){true, 0};
 	for (size_t i = 0; i < COUNTER_COUNT; i++) {
 		strcpy(stats.c[stats.n].name, counter_table[i].name);
 		stats.c[stats.n++].value = (struct ctl_num){true, 0};
@@ -369,6 +372,37 @@ static void what_the_daemon_says_counts(void **state)
 	assert_line(DOCTOR_FINDING, "version", "replaced");
 }
 
+static void who_stands_by_counts(void **state)
+{
+	assert_counts(0, 0);
+	assert_line(DOCTOR_GOOD, "takeover", "standby 4720 of supervisor 4700");
+	assert_line(DOCTOR_GOOD, "crashes", "no worker has died");
+	status.standby.v = 0;
+	assert_counts(0, 0);
+	assert_line(DOCTOR_NOTE, "takeover", "prepares a standby");
+	status.health.v = NLPROTO_HEALTH_NO_STANDBY;
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "takeover", "for more than a minute");
+	status.health.v = NLPROTO_HEALTH_NO_SUPERVISOR;
+	status.supervisor.v = 0;
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "takeover", "there is no supervisor");
+	good_answers();
+	status.deaths.v = 1;
+	strcpy(status.report, "worker 4690 was ended by SIGSEGV");
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "crashes",
+		    "1 worker has died and was replaced; the last: worker 4690 was ended by SIG");
+	status.deaths.v = 2;
+	memset(status.report, 'r', sizeof(status.report) - 1);
+	assert_counts(1, 0);
+	assert_line(DOCTOR_FINDING, "crashes", "2 workers have died and were replaced");
+	assert_line(DOCTOR_FINDING, "crashes", "rrr...");
+	/* An older daemon. */
+	status.supervisor.known = status.standby.known = status.deaths.known = false;
+	assert_counts(0, 2);
+}
+
 static void what_the_figures_say_counts(void **state)
 {
 	static const struct {
@@ -421,12 +455,12 @@ static void without_a_daemon(void **state)
 	machine.status = NULL;
 	machine.stats = NULL;
 	strcpy(machine.silence, "nobody answers");
-	/* memory, flusher, OOM score, cgroup, sizes, store, pages, discard */
-	assert_counts(1, 8);
+	/* takeover, memory, flusher, OOM score, cgroup, sizes, store, pages, discard */
+	assert_counts(1, 9);
 	assert_line(DOCTOR_FINDING, "daemon", "nobody answers");
 	assert_line(DOCTOR_GOOD, "swap", "priority 100");
 	assert_int_equal(portfile_write(root, "zswap0", 1234), 0);
-	assert_counts(1, 8);
+	assert_counts(1, 9);
 	assert_line(DOCTOR_FINDING, "daemon", "zswap0.port is left");
 }
 
@@ -481,7 +515,7 @@ static void the_text_fits_80_columns(void **state)
 	text = printed(true);
 	assert_non_null(strstr(text, "[FIND] daemon       no?[2J answer\n"));
 	assert_non_null(strstr(text, "\n                 -> Start it"));
-	assert_non_null(strstr(text, "so do: I/O flusher"));
+	assert_non_null(strstr(text, "so do: memory, I/O flusher"));
 	assert_null(strstr(text, "[ ok ]"));
 	free(text);
 	good_answers();
@@ -509,6 +543,7 @@ int main(void)
 		TEST(each_change_is_seen),
 		TEST(changes_of_several_files),
 		TEST(what_the_daemon_says_counts),
+		TEST(who_stands_by_counts),
 		TEST(what_the_figures_say_counts),
 		TEST(options_count),
 		TEST(without_a_daemon),

@@ -68,6 +68,9 @@ static int set_up(void **state)
 	set_num(&status.pid, 4711);
 	set_num(&status.state, NLPROTO_STATE_RUNNING);
 	set_num(&status.health, 0);
+	set_num(&status.supervisor, 4700);
+	set_num(&status.standby, 4720);
+	set_num(&status.deaths, 0);
 	return 0;
 }
 
@@ -125,12 +128,17 @@ static void assert_text(void (*render)(FILE *out), const char *expected)
 
 static void status_of_all(FILE *out)
 {
-	render_status(out, "zswap0", &status, &stats);
+	render_status(out, "zswap0", &status, &stats, false);
+}
+
+static void status_with_the_report(FILE *out)
+{
+	render_status(out, "zswap0", &status, &stats, true);
 }
 
 static void status_without_stats(FILE *out)
 {
-	render_status(out, "zswap0", &status, NULL);
+	render_status(out, "zswap0", &status, NULL, false);
 }
 
 /* Ten reads; the other histogram is there and empty, the rest was not sent. */
@@ -157,6 +165,7 @@ static void status_screen(void **state)
 		    "device       zswap0  /dev/zswap/zswap0\n"
 		    "transport    fuse\n"
 		    "daemon       running, pid 4711, version 0.1.0\n"
+		    "processes    supervisor 4700, standby 4720 prepared; workers died: 0\n"
 		    "size         4.0 GiB\n"
 		    "used         262144 of 1048576 pages (25.0 %), 12144 same-filled, 0 lost\n"
 		    "ratio        4.17 (same-filled pages left out)\n"
@@ -188,6 +197,7 @@ static void nothing_stored_is_a_dash(void **state)
 		    "device       zswap0  /dev/zswap/zswap0\n"
 		    "transport    fuse\n"
 		    "daemon       state 77, pid 4711, version 0.1.0\n"
+		    "processes    supervisor 4700, standby 4720 prepared; workers died: 0\n"
 		    "size         0 B\n"
 		    "used         0 of 0 pages (-), 0 same-filled, 0 lost\n"
 		    "ratio        - (same-filled pages left out)\n"
@@ -213,6 +223,7 @@ static void nothing_stored_is_a_dash(void **state)
 		    "device       zswap0  /dev/zswap/zswap0\n"
 		    "transport    fuse\n"
 		    "daemon       state 77, pid 4711, version 0.1.0\n"
+		    "processes    supervisor 4700, standby 4720 prepared; workers died: 0\n"
 		    "size         0 B\n"
 		    "used         0 of 0 pages (-), 0 same-filled, 0 lost\n"
 		    "ratio        - (same-filled pages left out)\n"
@@ -242,6 +253,7 @@ static void unreadable_values_hide_no_others(void **state)
 		    "device       zswap0  ?\n"
 		    "transport    ublk\n"
 		    "daemon       ?, pid ?, version ?\n"
+		    "processes    supervisor ?, standby ?; workers died: ?\n"
 		    "size         ?\n"
 		    "used         ? of ? pages (?), ? same-filled, ? lost\n"
 		    "ratio        ? (same-filled pages left out)\n"
@@ -261,6 +273,40 @@ static void unreadable_values_hide_no_others(void **state)
 		    "             decompress p50 ?, p99 ?; compress p50 ?, p99 ?\n"
 		    "health       ?\n"
 		    "last error   -\n");
+}
+
+static void assert_in(void (*render)(FILE *out), const char *expected)
+{
+	char *text = text_of(render);
+
+	if (!strstr(text, expected))
+		fail_msg("'%s' is not in '%s'", expected, text);
+	free(text);
+}
+
+static void crashes_and_takeovers_are_shown(void **state)
+{
+	setenv("TZ", "UTC", 1);
+	set_num(&status.supervisor, 0);
+	set_num(&status.standby, 0);
+	set_num(&status.deaths, 2);
+	assert_in(status_of_all,
+		  "processes    no supervisor, no standby prepared; workers died: 2\nsize ");
+	set_text(&status.takeover, "worker 4711 took over");
+	set_num(&status.takeover_time, 1796077503012000000);
+	set_num(&status.takeover_ns, 45100000);
+	assert_in(status_of_all, "\ntakeover     2026-11-30 22:25:03.012, in 45 ms\nsize ");
+	strcpy(status.report,
+	       "2026-11-30 22:05:02 UTC: worker 4690 was ended by SIGSEGV; \x1b[1m SIGSEGV in q0");
+	assert_in(status_of_all, "\nlast crash   2026-11-30 22:05:02 UTC: worker 4690 was ended by "
+				 "SIGSEGV; ?[1m ...\nsize ");
+	assert_in(status_with_the_report, " was ended by SIGSEGV; ?[1m SIGSEGV in q0\nsize ");
+	/* What fits is not cut. */
+	strcpy(status.report, "2026-11-30 22:05:02 UTC: worker 4690 was ended by SIGKILL;  12345 ");
+	strcat(status.report, "7");
+	assert_in(status_of_all, "SIGKILL;  12345 7\nsize ");
+	strcat(status.report, "8");
+	assert_in(status_of_all, "SIGKILL;  1234...\nsize ");
 }
 
 /* Three counters: one known to the table, one unreadable, one of a newer daemon. */
@@ -495,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(status_screen, set_up),
+		cmocka_unit_test_setup(crashes_and_takeovers_are_shown, set_up),
 		cmocka_unit_test_setup(nothing_stored_is_a_dash, set_up),
 		cmocka_unit_test_setup(unreadable_values_hide_no_others, set_up),
 		cmocka_unit_test_setup(stats_text, set_up),

@@ -309,7 +309,7 @@ static void help_and_version(void **state)
 {
 	static const char *const commands[] = {
 		"status",    "stats",	"top",	 "events", "get",    "set",	"reload",
-		"writeback", "compact", "check", "job",	   "doctor", "version",
+		"writeback", "compact", "check", "job",	   "doctor", "version", "upgrade",
 	};
 	char args[32], word[64];
 

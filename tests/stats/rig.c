@@ -38,6 +38,7 @@ static void give_histograms(void *ctx, struct histogram values[HISTOGRAM_COUNT])
 
 static void give_status(void *ctx, struct stats_status *ret)
 {
+	*ret = rig.status;
 	strcpy(ret->path, "/dev/zswap/" RIG_NAME);
 	strcpy(ret->transport, "fuse");
 	ret->pid = 4711;

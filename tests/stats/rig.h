@@ -26,6 +26,7 @@ struct rig {
 	uint64_t counters[COUNTER_COUNT];
 	struct histogram histograms[HISTOGRAM_COUNT];
 	enum nlproto_state state;
+	struct stats_status status; /* of which the fields of the supervision count */
 	struct stats_job job, other_job;
 	int job_error; /* of job_start() */
 	int cancel_error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* SET and RELOAD on their way to the owner and back, both sides played by the test. */
+/* SET, RELOAD and UPGRADE on their way to the owner and back, both sides played by the test. */
 #include "common/util.h"
 #include "tests/stats/rig.h"
 
@@ -245,6 +245,30 @@ static void a_reload_without_changes(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_set_up_quiet, rig_tear_down)
 
+static void an_upgrade_is_answered_in_words(void **state)
+{
+	struct stats_change change;
+	struct nlattr **a;
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_UPGRADE);
+	ask_and_take(&p, &change);
+	assert_int_equal(change.kind, STATS_CHANGE_UPGRADE);
+	/* The new program takes its time to say what it is. */
+	rig_work(15 * RIG_SECOND);
+	assert_int_equal(rig.n, 0);
+	stats_server_finish_change(rig.server, 0, "0.2.0 takes over from 0.1.0");
+	rig_work(0);
+	assert_int_equal(rig.n, 1);
+	assert_int_equal(rig.msg[0]->nlmsg_flags & NLM_F_MULTI, 0);
+	a = rig_parse(rig.msg[0], NLPROTO_CMD_UPGRADE);
+	assert_string_equal(line_of(a, 0), "0.2.0 takes over from 0.1.0");
+	ask_and_take(&p, &change);
+	stats_server_finish_change(rig.server, -EPROTONOSUPPORT, "version 0.0.9 is older");
+	rig_work(0);
+	rig_assert_refusal(&p, -EPROTONOSUPPORT, "0.0.9 is older");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +281,7 @@ int main(void)
 		T(a_reload_tells_line_by_line),
 		T(a_reload_that_fails_in_part),
 		T(a_reload_without_changes),
+		T(an_upgrade_is_answered_in_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,19 @@ static void what_was_before_the_first_look_is_told(void **state)
 	}
 }
 
+/* In its own words, where it has some. */
+static void a_takeover_says_who_and_why(void **state)
+{
+	struct nlattr **a;
+
+	strcpy(rig.status.takeover, "worker 812 took over from worker 790 in 45 ms");
+	rig.counters[CTR_takeovers_total]++;
+	rig_work(2 * RIG_SECOND);
+	assert_int_equal(rig.n, 1);
+	a = check_event(0, NLPROTO_EVENT_TAKEOVER, 1, 0);
+	assert_string_equal(nla_get_string(a[NLPROTO_A_TEXT]), rig.status.takeover);
+}
+
 static void a_fast_counter_is_told_once_a_second(void **state)
 {
 	unsigned told = 0;
@@ -504,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(counters_that_rise_are_told),
+		T(a_takeover_says_who_and_why),
 		T(what_was_before_the_first_look_is_told),
 		T(a_fast_counter_is_told_once_a_second),
 		T(the_last_error_stays_in_sight),

@@ -50,6 +50,49 @@ static void status_is_answered(void **state)
 	assert_null(a[NLPROTO_A_LAST_ERROR]);
 }
 
+static struct nlattr **ask_status(void)
+{
+	struct packet p;
+
+	packet_init(&p, NLPROTO_CMD_STATUS);
+	assert_int_equal(rig_ask(&p), 0);
+	return rig_parse(rig.msg[0], NLPROTO_CMD_STATUS);
+}
+
+static void supervision_is_part_of_the_status(void **state)
+{
+	struct nlattr **a = ask_status();
+
+	/* What is not known is not said. */
+	for (int i = NLPROTO_A_SUPERVISOR; i <= NLPROTO_A_TAKEOVER_NS; i++)
+		assert_null(a[i]);
+	rig.status = (struct stats_status){.supervision = true};
+	a = ask_status();
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_SUPERVISOR]), 0);
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_STANDBY]), 0);
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_DEATHS]), 0);
+	for (int i = NLPROTO_A_REPORT; i <= NLPROTO_A_TAKEOVER_NS; i++)
+		assert_null(a[i]);
+	rig.status = (struct stats_status){
+		.supervision = true,
+		.supervisor = 700,
+		.standby = 812,
+		.deaths = 3,
+		.takeover = "worker 4711 took over",
+		.takeover_time = 1796077503000000000,
+		.takeover_ns = 45000000,
+	};
+	memset(rig.status.report, 'r', sizeof(rig.status.report)); /* the NUL forgotten */
+	a = ask_status();
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_SUPERVISOR]), 700);
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_STANDBY]), 812);
+	assert_int_equal(nla_get_u32(a[NLPROTO_A_DEATHS]), 3);
+	assert_int_equal(strlen(nla_get_string(a[NLPROTO_A_REPORT])), NLPROTO_REPORT_MAX - 1);
+	assert_string_equal(nla_get_string(a[NLPROTO_A_TAKEOVER]), "worker 4711 took over");
+	assert_true(nla_get_u64(a[NLPROTO_A_TAKEOVER_TIME]) == 1796077503000000000);
+	assert_int_equal(nla_get_u64(a[NLPROTO_A_TAKEOVER_NS]), 45000000);
+}
+
 static void check_counter(struct nlattr *nest, unsigned id)
 {
 	struct nlattr *a[NLPROTO_C_MAX + 1];
@@ -190,7 +233,7 @@ static void other_version_is_refused(void **state)
 static void unknown_commands_are_refused(void **state)
 {
 	static const uint8_t cmds[] = {NLPROTO_CMD_UNSPEC, NLPROTO_CMD_EVENT,
-				       NLPROTO_CMD_CANCEL + 1, 255};
+				       NLPROTO_CMD_UPGRADE + 1, 255};
 	struct packet p;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cmds); i++) {
@@ -574,9 +617,9 @@ static void jobs_are_cancelled(void **state)
 
 static void changing_takes_root(void **state)
 {
-	static const uint8_t cmds[] = {NLPROTO_CMD_SET,	    NLPROTO_CMD_WRITEBACK,
-				       NLPROTO_CMD_COMPACT, NLPROTO_CMD_CHECK,
-				       NLPROTO_CMD_RELOAD,  NLPROTO_CMD_CANCEL};
+	static const uint8_t cmds[] = {
+		NLPROTO_CMD_SET,    NLPROTO_CMD_WRITEBACK, NLPROTO_CMD_COMPACT, NLPROTO_CMD_CHECK,
+		NLPROTO_CMD_RELOAD, NLPROTO_CMD_CANCEL,	   NLPROTO_CMD_UPGRADE};
 	struct stats_change change;
 	struct packet p;
 
@@ -600,8 +643,9 @@ static void changing_takes_root(void **state)
 static void what_is_not_there_is_said(void **state)
 {
 	static const uint8_t cmds[] = {
-		NLPROTO_CMD_GET,   NLPROTO_CMD_SET, NLPROTO_CMD_WRITEBACK, NLPROTO_CMD_COMPACT,
-		NLPROTO_CMD_CHECK, NLPROTO_CMD_JOB, NLPROTO_CMD_RELOAD,	   NLPROTO_CMD_CANCEL};
+		NLPROTO_CMD_GET,     NLPROTO_CMD_SET,	 NLPROTO_CMD_WRITEBACK,
+		NLPROTO_CMD_COMPACT, NLPROTO_CMD_CHECK,	 NLPROTO_CMD_JOB,
+		NLPROTO_CMD_RELOAD,  NLPROTO_CMD_CANCEL, NLPROTO_CMD_UPGRADE};
 	struct packet p;
 
 	rig_set_bare();
@@ -646,6 +690,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(version_is_answered),
 		T(status_is_answered),
+		T(supervision_is_part_of_the_status),
 		T(stats_come_in_parts),
 		T(snapshots_are_shared),
 		T(undelivered_part_ends_the_answer),
