@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A store that fails under real swap.  Whatever it does, a program sees its own bytes or ends with
 # SIGBUS, never others; the state is told; and the daemon serves on.
-# usage: test-store-faults.sh CASE...
+# usage: test-store-faults.sh [SECONDS] CASE...
 #
 #   places    some places can be neither written nor read (dm-error)
 #   writes    writes fail for a second of three; what is written stays right (dm-flakey)
 #   bytes     reads bring other bytes, then the right ones again (dm-flakey)
 #   slow      each request takes 10 ms and more (dm-delay)
-#   stall     nothing is answered for $STALL seconds (20), with a program in the middle of it
+#   stall     nothing is answered for SECONDS (20), with a program in the middle of it
 #   stop      the daemon is told to end while nothing is answered
 #   removed   the NVMe drive is taken away while it is in use
 #
@@ -17,7 +17,11 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export TRANSPORT=ublk
 NAME=faults
-STALL=${STALL:-20}
+STALL=20
+if [[ $1 =~ ^[0-9]+$ ]]; then
+	STALL=$1
+	shift
+fi
 OK=1 DEGRADED=2 STALLED=3 LOST=4 # counter store_state
 PLACE=2048                      # sectors
 drive=$(realpath /dev/drive0)
@@ -260,8 +264,9 @@ case_removed()
 	local other
 	other=$(realpath /dev/drive1)
 	begin "$other"
-	load_begin 96 40 --seconds 3
-	wait_stored 4000
+	# Only reads follow: a program that must be swapped out and cannot be waits for the OOM killer.
+	load_begin 96 40 --mode random --seconds 40 --progress
+	wait_for "grep -qs 'phase random' /results/load.log" 60 || fail "filling takes too long"
 	echo 1 >"/sys/block/${other#/dev/}/device/device/remove"
 	wait_state $LOST 40
 	told lost

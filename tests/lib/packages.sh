@@ -16,11 +16,11 @@ packages_build()
 }
 
 # Beside the tools themselves: what the corpus runs (sqlite3, perl, xz), what the store's tests
-# format (e2fsprogs, btrfs-progs), and what the guests are made of (qemu, busybox, cpio, kmod, the
-# archive's keys).
+# format (e2fsprogs, btrfs-progs), and what the guests are made of (qemu, busybox, cpio, kmod,
+# dmsetup, the archive's keys).
 packages_test()
 {
-	printf '%s\n' btrfs-progs busybox-static clang clang-format cpio debian-archive-keyring e2fsprogs \
+	printf '%s\n' btrfs-progs busybox-static clang clang-format cpio debian-archive-keyring dmsetup e2fsprogs \
 		fio kmod libclang-rt-14-dev libcmocka-dev llvm-14 man-db mmdebstrap mount perl procps python3-minimal \
 		qemu-system-x86 sqlite3 tmux util-linux xz-utils
 }
