@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/util.h"
+#include "ctl/client.h"
 #include "daemon/worker/endpoint.h"
 #include "tests/engine/rig.h"
 
@@ -6,7 +8,9 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -114,10 +118,122 @@ static void one_that_ends(void **state)
 	control_free(src.control);
 }
 
+/* --- the supervision, seen by a client --- */
+
+static struct supervision supervision;
+static struct endpoint *asked;
+static struct ctl_client *client;
+static struct ctl_reply reply;
+static atomic_bool owner_ends;
+static int upgrade_result;
+
+static int upgrade(void *ctx, char *text, size_t size)
+{
+	assert_ptr_equal(ctx, &upgrade_result);
+	snprintf(text, size, "said %d", upgrade_result);
+	return upgrade_result;
+}
+
+static void *owner_main(void *arg)
+{
+	while (!owner_ends) {
+		struct pollfd pfd = {.fd = endpoint_fd(asked), .events = POLLIN};
+
+		if (poll(&pfd, 1, 20) > 0)
+			endpoint_work(asked);
+	}
+	return NULL;
+}
+
+static void ask(enum nlproto_cmd cmd, int want)
+{
+	assert_int_equal(ctl_client_ask(client, cmd, config.device_name, &reply), want);
+}
+
+static void check_what_is_shown(void)
+{
+	ask(NLPROTO_CMD_STATUS, 0);
+	assert_int_equal(reply.status.supervisor.v, 4700);
+	assert_true(reply.status.standby.known && reply.status.standby.v == 0);
+	assert_int_equal(reply.status.deaths.v, 1);
+	assert_non_null(strstr(reply.status.report, "worker 790 was ended by SIGKILL"));
+	assert_string_equal(reply.status.takeover.s, supervision.text);
+	assert_int_equal(reply.status.takeover_ns.v, supervision.took_ns);
+	/* Not yet a reason to worry, unlike a supervisor that is gone. */
+	assert_int_equal(reply.status.health.v &
+				 (NLPROTO_HEALTH_NO_SUPERVISOR | NLPROTO_HEALTH_NO_STANDBY),
+			 0);
+	ask(NLPROTO_CMD_STATS, 0);
+	assert_int_equal(ctl_stats_get(&reply.stats, "worker_deaths_total").v, 1);
+	assert_int_equal(ctl_stats_get(&reply.stats, "supervisor_present").v, 1);
+	supervision_changed(&supervision, 0);
+	ask(NLPROTO_CMD_STATUS, 0);
+	assert_int_equal(reply.status.health.v & NLPROTO_HEALTH_NO_SUPERVISOR,
+			 NLPROTO_HEALTH_NO_SUPERVISOR);
+}
+
+static void check_upgrades(void)
+{
+	if (geteuid())
+		return; /* changing takes root */
+	upgrade_result = 0;
+	ask(NLPROTO_CMD_UPGRADE, 0);
+	assert_int_equal(reply.lines.n, 1);
+	assert_string_equal(reply.lines.line[0], "said 0");
+	upgrade_result = -ESRCH;
+	ask(NLPROTO_CMD_UPGRADE, 1);
+	assert_int_equal(reply.error, -ESRCH);
+	assert_non_null(strstr(reply.error_text, "said -3"));
+}
+
+static void supervision_is_shown_and_upgrades_are_handed_on(void **state)
+{
+	static const _Atomic enum nlproto_state running = NLPROTO_STATE_RUNNING;
+	struct config_source source = {.file = "/nonexistent"};
+	struct endpoint_source src = {.config = &config,
+				      .transport = "fuse",
+				      .grants = &grants,
+				      .state = &running,
+				      .supervision = &supervision,
+				      .upgrade = upgrade,
+				      .ctx = &upgrade_result};
+	pthread_t owner;
+	struct watch *watch;
+	struct rig rig;
+	int fd;
+
+	assert_int_equal(watch_new(&watch, &fd), 0);
+	close(fd);
+	watch->worker = 790;
+	watch_make_report(watch, 790, SIGKILL, NULL);
+	supervision_init(&supervision, watch, 4700);
+	supervision_begin(&supervision);
+	supervision_took_over(&supervision);
+	rig_init(&rig, 1024, 9, 0);
+	config_init_defaults(&config, GIB(8));
+	snprintf(config.device_name, sizeof(config.device_name), "endpoint-%d", (int)getpid());
+	assert_int_equal(control_new(&src.control, &config, &source, &control_ops, NULL), 0);
+	src.engine = rig.e;
+	endpoint_start(&asked, &src);
+	assert_non_null(asked);
+	assert_int_equal(pthread_create(&owner, NULL, owner_main, NULL), 0);
+	assert_int_equal(ctl_client_new(&client, nlproto_port(config.device_name), geteuid()), 0);
+	check_what_is_shown();
+	check_upgrades();
+	ctl_client_free(client);
+	owner_ends = true;
+	pthread_join(owner, NULL);
+	assert_int_equal(endpoint_stop(asked), 0);
+	rig_deinit(&rig);
+	control_free(src.control);
+	watch_free(watch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_ends),
+		cmocka_unit_test(supervision_is_shown_and_upgrades_are_handed_on),
 		cmocka_unit_test(a_thread_that_does_not_end),
 	};
 
