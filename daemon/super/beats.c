@@ -11,9 +11,10 @@
 #include <sys/syscall.h>
 
 #define SECOND_NS 1000000000ull
-#define ABORT_NS  (2 * SECOND_NS)   /* to write down where it was */
-#define TAKING_NS (120 * SECOND_NS) /* over; the kernel's part of it has bounds that are shorter \
-				     */
+#define ABORT_NS  (2 * SECOND_NS) /* to write down where it was */
+#define TAKING_NS                                                                      \
+	(120 * SECOND_NS) /* over; the kernel's part of it has bounds that are shorter \
+			   */
 
 void beats_reset(struct beats *b)
 {

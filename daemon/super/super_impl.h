@@ -40,9 +40,11 @@ struct beats {
 };
 
 struct upgrade {
-	struct run run; /* pid <= 0: none is under way */
+	struct run run; /* of the new program, which is asked; pid <= 0: no upgrade is under way */
 	uint64_t deadline;
-	char program[256]; /* this one's path, as it was at the start */
+	bool follows;	   /* it can take over, and is asked about the configuration */
+	char reason[400];  /* in words, that it can */
+	char program[256]; /* where it is; empty: that is not known */
 	bool replace;	   /* this program has just come, and shall replace the worker */
 };
 

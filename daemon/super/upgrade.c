@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The new program is asked first what it is, in a process of its own: from then on there is no way
- * back but to execute the old one.
+ * The new program is asked, in processes of its own, before it is executed: what it is, and then
+ * whether it can use the configuration.  Once it runs in this one's place there is no way back, and
+ * while it does not, nobody watches over the worker.
+ *
+ * What it gets: the arguments and the environment of this one, the blocked signals, and those that
+ * wait.  All descriptors close; the worker has the same, and gives them to who adopts it.  The
+ * standby ends with its link, and is reaped by whoever this process is then.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -12,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define ASK_NS	 10000000000ull
+#define ASK_NS	 10000000000ull /* in all */
+#define ARGS_MAX 16u
 #define VARIABLE "ZSWAPD_UPGRADE" /* from one program to the next */
 
 void super_print_version(void)
@@ -65,13 +73,45 @@ bool super_can_follow(const char *line, char *reason, size_t size)
 	return true;
 }
 
+/* Cut off, a path is another one: then it is empty. */
+static void read_own_path(char *ret, size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+	size_t len;
+
+	ret[n > 0 && (size_t)n < size - 1 ? n : 0] = '\0';
+	len = strlen(ret);
+	/* Replaced while it was started. */
+	if (len > strlen(deleted) && strcmp(ret + len - strlen(deleted), deleted) == 0 &&
+	    access(ret, F_OK) < 0)
+		ret[len - strlen(deleted)] = '\0';
+}
+
+static bool is_this_program(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* As it was called, since that may be a link, which leads to another file by then. */
+static void find_program(struct upgrade *u, const char *called)
+{
+	if (called && *called == '/' && strlen(called) < sizeof(u->program) &&
+	    is_this_program(called))
+		strcpy(u->program, called);
+	else
+		read_own_path(u->program, sizeof(u->program));
+}
+
 void upgrade_init(struct super *s)
 {
 	struct upgrade *u = &s->upgrade;
-	ssize_t n = readlink("/proc/self/exe", u->program, sizeof(u->program) - 1);
 
 	u->run = RUN_NULL;
-	u->program[n > 0 ? n : 0] = '\0';
+	find_program(u, s->o->argv[0]);
 	u->replace = getenv(VARIABLE) != NULL;
 	unsetenv(VARIABLE);
 }
@@ -86,6 +126,12 @@ static void answer(struct super *s, int error, const char *reason)
 		error ? "refused: " : "", reason);
 }
 
+static void refuse(struct super *s, int error, const char *reason)
+{
+	run_deinit(&s->upgrade.run);
+	answer(s, error, reason);
+}
+
 void upgrade_begin(struct super *s)
 {
 	struct upgrade *u = &s->upgrade;
@@ -96,24 +142,81 @@ void upgrade_begin(struct super *s)
 		return;
 	}
 	u->deadline = now_ns() + ASK_NS;
+	u->follows = false;
 	if (!*u->program || run_start(&u->run, argv) < 0)
-		answer(s, ENOENT, "the program can't be run; is it installed?");
+		refuse(s, ENOENT, "the program can't be run; is it installed?");
 }
 
-static _Noreturn void become(struct super *s)
+/* In a process's place it would end for a mistake in the files, and nobody would be there. */
+static int ask_about_config(struct super *s)
 {
+	const char *argv[ARGS_MAX + 2] = {s->upgrade.program};
+	unsigned n = 1;
+
+	for (; s->o->argv[n]; n++) {
+		if (n == ARGS_MAX)
+			return -E2BIG;
+		argv[n] = s->o->argv[n];
+	}
+	argv[n] = "--check-config";
+	return run_start(&s->upgrade.run, argv);
+}
+
+/*
+ * There is no way back from here.  Were there no worker that serves, who adopts would find none,
+ * and the pages would end with this program.
+ */
+static void become(struct super *s)
+{
+	struct upgrade *u = &s->upgrade;
+	char text[400];
+	int r;
+
+	if (!s->worker.pid || !s->worker.ready || s->worker.link < 0) {
+		refuse(s, EAGAIN, "another worker is just taking over; try again");
+		return;
+	}
+	answer(s, 0, u->reason);
 	setenv(VARIABLE, "1", 1);
-	execv(s->upgrade.program, s->o->argv);
-	/* The worker has lost nothing but its link, and a new supervisor is what mends that. */
-	log_err("upgrade: %s can't be executed: %s; the worker goes on", s->upgrade.program,
-		strerror(errno));
-	exit(EXIT_FAILURE);
+	/* They were for this one, which has closed or kept what came with them. */
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	execv(u->program, s->o->argv);
+	r = errno;
+	unsetenv(VARIABLE);
+	snprintf(text, sizeof(text), "%s can't be executed: %s; everything goes on as it was",
+		 u->program, strerror(r));
+	answer(s, r, text);
+}
+
+/* The program has ended with @status. */
+static void go_on(struct super *s, int status)
+{
+	struct upgrade *u = &s->upgrade;
+	char reason[512];
+
+	if (!u->follows) {
+		if (!super_can_follow(u->run.output, u->reason, sizeof(u->reason))) {
+			refuse(s, EPROTONOSUPPORT, u->reason);
+			return;
+		}
+		u->follows = true;
+		if (status == 0 && ask_about_config(s) == 0)
+			return;
+		refuse(s, EPROTONOSUPPORT, "the program can't be run as it should");
+	} else if (status != 0) {
+		snprintf(reason, sizeof(reason), "the program can't use the configuration: %s",
+			 u->run.output);
+		refuse(s, EINVAL, reason);
+	} else {
+		become(s);
+	}
 }
 
 void upgrade_work(struct super *s)
 {
 	struct upgrade *u = &s->upgrade;
-	char reason[400];
 	int status, r;
 
 	if (u->run.pid <= 0)
@@ -121,16 +224,9 @@ void upgrade_work(struct super *s)
 	r = run_wait(&u->run, 1, &status);
 	if (r == -ETIMEDOUT && now_ns() < u->deadline)
 		return;
-	if (r < 0) {
-		run_deinit(&u->run);
-		answer(s, -r,
+	if (r == 0)
+		go_on(s, status);
+	else
+		refuse(s, -r,
 		       r == -ETIMEDOUT ? "the program does not say what it is" : strerror(-r));
-		return;
-	}
-	if (!super_can_follow(u->run.output, reason, sizeof(reason))) {
-		answer(s, EPROTONOSUPPORT, reason);
-		return;
-	}
-	answer(s, 0, reason);
-	become(s);
 }

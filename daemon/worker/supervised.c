@@ -158,8 +158,11 @@ void supervised_work(struct supervised *s)
 
 	if (r == 0)
 		lose(s);
-	else if (r > 0)
-		close_fd(m.fd); /* too late an answer */
+	else if (r > 0) {
+		/* Too late an answer, or that the program can't be executed after all. */
+		s->upgrading = false;
+		close_fd(m.fd);
+	}
 	answer_call(s);
 }
 
