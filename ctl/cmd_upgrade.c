@@ -61,6 +61,16 @@ static void tell_success(const struct ctl_status *before, const struct ctl_statu
 	putchar('\n');
 }
 
+/* The old worker and the supervisor have died together, while one followed the other. */
+static enum exit_code tell_loss(const struct ctl_status *before, const struct ctl_status *now)
+{
+	fprintf(stderr,
+		"zswapctl: worker %" PRIu64 " serves, but has taken nothing over from %" PRIu64
+		", which died meanwhile; see the log\n",
+		now->pid.v, before->pid.v);
+	return EXIT_REFUSED;
+}
+
 static enum exit_code tell_failure(const struct ctl_status *st)
 {
 	fprintf(stderr, "zswapctl: the new program has failed; worker %" PRIu64 ", version ",
@@ -98,6 +108,8 @@ static enum exit_code follow(struct context *ctx, const struct ctl_status *befor
 			continue;
 		last = reply.status;
 		if (last.pid.known && last.pid.v != before->pid.v) {
+			if (!last.takeover.known)
+				return tell_loss(before, &last);
 			tell_success(before, &last);
 			return EXIT_OK;
 		}

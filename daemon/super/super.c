@@ -359,6 +359,7 @@ static int start_worker(struct super *s, int lock)
 	int r = kept_put(&s->kept, KEPT_LOCK, lock), listener;
 
 	take_from_manager(s);
+	upgrade_settle(s, true);
 	listener_path(s, path);
 	if (r == 0)
 		r = keep_watch(s);
@@ -396,6 +397,7 @@ static int adopt_worker(struct super *s, const char *holder, bool patient)
 	}
 	if (r < 0)
 		return r;
+	upgrade_settle(s, false);
 	lock_sign(kept_get(&s->kept, KEPT_LOCK), s->o->config->device_name);
 	if (s->worker.pid)
 		log_info("worker %d serves %s and is adopted", s->worker.pid,

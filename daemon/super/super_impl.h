@@ -45,7 +45,8 @@ struct upgrade {
 	bool follows;	   /* it can take over, and is asked about the configuration */
 	char reason[400];  /* in words, that it can */
 	char program[256]; /* where it is; empty: that is not known */
-	bool replace;	   /* this program has just come, and shall replace the worker */
+	struct kept left; /* by the program before, for the case that there is no worker any more */
+	bool replace;	  /* this program has just come, and shall replace the worker */
 };
 
 struct super {
@@ -95,5 +96,7 @@ void upgrade_init(struct super *s);
 void upgrade_begin(struct super *s);
 /* Goes on if one is under way; does not return if it succeeds. */
 void upgrade_work(struct super *s);
+/* What the program before has left becomes ours, if @take, or is let go. */
+void upgrade_settle(struct super *s, bool take);
 
 #endif

@@ -5,8 +5,10 @@
  * while it does not, nobody watches over the worker.
  *
  * What it gets: the arguments and the environment of this one, the blocked signals, and those that
- * wait.  All descriptors close; the worker has the same, and gives them to who adopts it.  The
- * standby ends with its link, and is reaped by whoever this process is then.
+ * wait.  The standby ends with its link, and is reaped by whoever this process is then.  The worker
+ * has all descriptors, and gives them to who adopts it.  Those that the pages live by are left open
+ * all the same: else they would end with a worker that dies just then.  Not so the lock, which the
+ * new program would find held, by itself.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -14,6 +16,7 @@
 #include "daemon/super/super_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +25,8 @@
 
 #define ASK_NS	 10000000000ull /* in all */
 #define ARGS_MAX 16u
-#define VARIABLE "ZSWAPD_UPGRADE" /* from one program to the next */
+#define VARIABLE "ZSWAPD_UPGRADE" /* from one program to the next: "FD=NAME "... */
+#define LEFT_MAX (KEPT_MAX * (KEPT_NAME_MAX + 12u))
 
 void super_print_version(void)
 {
@@ -106,13 +110,80 @@ static void find_program(struct upgrade *u, const char *called)
 		read_own_path(u->program, sizeof(u->program));
 }
 
+/* --- what one program leaves to the next --- */
+
+static bool is_left(const char *name)
+{
+	return strcmp(name, KEPT_LOCK) != 0 && strcmp(name, KEPT_LISTENER) != 0 &&
+	       strcmp(name, KEPT_WATCH) != 0;
+}
+
+static void set_left_open(const struct kept *k, bool open)
+{
+	for (unsigned i = 0; i < k->n; i++) {
+		if (is_left(k->entries[i].name))
+			fcntl(k->entries[i].fd, F_SETFD, open ? 0 : FD_CLOEXEC);
+	}
+}
+
+static void leave(const struct kept *k)
+{
+	char text[LEFT_MAX] = "";
+	size_t n = 0;
+
+	for (unsigned i = 0; i < k->n; i++) {
+		if (is_left(k->entries[i].name))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%d=%s ",
+					      k->entries[i].fd, k->entries[i].name);
+	}
+	z_assert(n < sizeof(text));
+	setenv(VARIABLE, text, 1);
+	set_left_open(k, true);
+}
+
+static void take_back(const struct kept *k)
+{
+	unsetenv(VARIABLE);
+	set_left_open(k, false);
+}
+
+/* Close-on-exec again, before another program is run. */
+static void receive_left(struct kept *k, const char *text)
+{
+	char name[KEPT_NAME_MAX];
+	int fd, end;
+
+	while (sscanf(text, "%d=%31s %n", &fd, name, &end) == 2) {
+		text += end;
+		if (fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+			kept_put(k, name, fd);
+	}
+}
+
+void upgrade_settle(struct super *s, bool take)
+{
+	struct kept *k = &s->upgrade.left;
+
+	/* Who is forked now is of this program. */
+	if (take)
+		s->upgrade.replace = false;
+	for (unsigned i = 0; take && i < k->n; i++) {
+		kept_put(&s->kept, k->entries[i].name, k->entries[i].fd);
+		k->entries[i].fd = -1;
+	}
+	kept_deinit(k);
+}
+
 void upgrade_init(struct super *s)
 {
 	struct upgrade *u = &s->upgrade;
+	const char *left = getenv(VARIABLE);
 
 	u->run = RUN_NULL;
 	find_program(u, s->o->argv[0]);
-	u->replace = getenv(VARIABLE) != NULL;
+	u->replace = left != NULL;
+	if (left)
+		receive_left(&u->left, left);
 	unsetenv(VARIABLE);
 }
 
@@ -177,14 +248,14 @@ static void become(struct super *s)
 		return;
 	}
 	answer(s, 0, u->reason);
-	setenv(VARIABLE, "1", 1);
+	leave(&s->kept);
 	/* They were for this one, which has closed or kept what came with them. */
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
 	execv(u->program, s->o->argv);
 	r = errno;
-	unsetenv(VARIABLE);
+	take_back(&s->kept);
 	snprintf(text, sizeof(text), "%s can't be executed: %s; everything goes on as it was",
 		 u->program, strerror(r));
 	answer(s, r, text);
@@ -206,8 +277,9 @@ static void go_on(struct super *s, int status)
 			return;
 		refuse(s, EPROTONOSUPPORT, "the program can't be run as it should");
 	} else if (status != 0) {
+		/* Without the priority that a line of the log begins with. */
 		snprintf(reason, sizeof(reason), "the program can't use the configuration: %s",
-			 u->run.output);
+			 u->run.output + (u->run.output[0] == '<' ? 3 : 0));
 		refuse(s, EINVAL, reason);
 	} else {
 		become(s);
