@@ -36,6 +36,12 @@ enum config_poll {
 	CONFIG_POLL_HYBRID,
 };
 
+enum config_seccomp {
+	CONFIG_SECCOMP_OFF,
+	CONFIG_SECCOMP_LOG,
+	CONFIG_SECCOMP_ON,
+};
+
 enum config_type {
 	CONFIG_TYPE_NAME,
 	CONFIG_TYPE_CHOICE,
@@ -99,6 +105,8 @@ struct config {
 	bool store_required;
 
 	bool read_overlap;
+
+	enum config_seccomp security_seccomp;
 
 	uint64_t ram_bytes; /* what shares are shares of */
 	/* Who set each value: "default", "FILE:LINE", or what control.c and live.c say. */

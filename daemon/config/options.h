@@ -74,7 +74,9 @@
 	X(store,  required,  store_required,   BOOL,   0, 0, NULL, "no", START,                                       \
 	  "Whether to end if the store is not there; no keeps all pages in memory then.")                             \
 	X(read,   overlap,   read_overlap,     BOOL,   0, 0, NULL, "on", LIVE,                                        \
-	  "Whether resident pages are decompressed while reads from the store are in flight.")
+	  "Whether resident pages are decompressed while reads from the store are in flight.")                        \
+	X(security, seccomp, security_seccomp, CHOICE, 0, 0, "off|log|on", "on", START,                               \
+	  "Whether system calls that are not needed are refused; log has the kernel log them.")
 /* clang-format on */
 
 #endif

@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/thread.h"
 #include "common/util.h"
+#include "daemon/guard/guard.h"
 #include "daemon/super/lock.h"
 #include "daemon/super/super_impl.h"
 #include "daemon/worker/device.h"
@@ -410,7 +411,7 @@ static int adopt_worker(struct super *s, const char *holder, bool patient)
 	}
 	if (s->worker.pid) {
 		notify_text(&s->notify, "READY=1\nSTATUS=Serving swap");
-		fork_standby(s);
+		s->fork_at = now_ns(); /* once rights are given up */
 	}
 	return 0;
 }
@@ -435,11 +436,19 @@ static int find_worker(struct super *s)
 	}
 }
 
+/* The first worker has been forked with all rights; those that follow need no more than this. */
+static void give_up_rights(const struct super *s)
+{
+	guard_drop_capabilities();
+	guard_filter(GUARD_SUPERVISOR, (enum guard_filtering)s->o->config->security_seccomp);
+}
+
 static int start(struct super *s)
 {
 	struct system_grants grants;
 	int r;
 
+	guard_begin();
 	r = open_signals(s);
 	if (r < 0)
 		return r;
@@ -452,6 +461,7 @@ static int start(struct super *s)
 	r = find_worker(s);
 	if (r < 0)
 		return r;
+	give_up_rights(s);
 	atomic_store(&s->watch->supervisor, getpid());
 	return 0;
 }

@@ -90,6 +90,15 @@ static unsigned queues(const struct carrier *c, const struct transport_ops *ops)
 	return n;
 }
 
+/* For what carrier_open() may go on with, since the right to load modules is given up meanwhile. */
+static void load_modules_of_others(const struct carrier *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(transports); i++) {
+		if (transports[i] != c->ops && wanted(transports[i], c->config->device_transport))
+			why_not(transports[i]);
+	}
+}
+
 int carrier_choose(struct carrier *c, const struct config *config)
 {
 	c->config = config;
@@ -98,6 +107,7 @@ int carrier_choose(struct carrier *c, const struct config *config)
 		log_err("[device] transport: there is none that works here");
 		return -EOPNOTSUPP;
 	}
+	load_modules_of_others(c);
 	c->nqueues = queues(c, c->ops);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "common/size.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"
+#include "daemon/guard/guard.h"
 #include "daemon/policy/mover.h"
 #include "daemon/store/polled.h"
 #include "daemon/store/store.h"
@@ -149,6 +150,14 @@ static void close_store(struct worker *w)
 		return;
 	store_free(w->store);
 	w->store = NULL;
+}
+
+/* While there is one thread, since each has its own. */
+static int drop_capabilities(struct worker *w)
+{
+	(void)w;
+	guard_drop_capabilities();
+	return 0;
 }
 
 static int open_engine(struct worker *w)
@@ -462,6 +471,12 @@ static int start_swap(struct worker *w)
 		       w->config.swap_discard == CONFIG_DISCARD_PAGES);
 }
 
+static int drop_calls(struct worker *w)
+{
+	guard_filter(GUARD_WORKER, (enum guard_filtering)w->config.security_seccomp);
+	return 0;
+}
+
 static const struct step {
 	const char *what; /* completes "cannot ..." */
 	int (*run)(struct worker *w);
@@ -473,6 +488,7 @@ static const struct step {
 	{"lock memory", prepare_system, NULL},
 	{"adapt the kernel's reclaim", adapt_reclaim, restore_reclaim},
 	{"open the store", open_store, close_store},
+	{"give up capabilities", drop_capabilities, NULL},
 	{"make the tiers", open_engine, close_engine},
 	{"prepare the mover", prepare_mover, stop_mover},
 	{"make buffers", open_buffers, close_buffers},
@@ -487,6 +503,7 @@ static const struct step {
 	{"take requests", make_control, free_control},
 	{"start the statistics", start_endpoint, stop_endpoint},
 	{"swap on the device", start_swap, NULL}, /* swapping off can be refused: see stop_swap() */
+	{"give up system calls", drop_calls, NULL},
 };
 
 static void undo(struct worker *w, size_t n)

@@ -305,13 +305,13 @@ static void unknown_names(void **state)
 	assert_int_equal(c.memory_level, 3);
 	parse_says(&c, "[zstd]\nlevel = 3\n",
 		   "<4>zswapd: z.conf:2: [zstd] level: unknown section, ignored; there are: device "
-		   "swap memory store read\n");
+		   "swap memory store read security\n");
 	assert_int_equal(c.memory_level, 1);
 	parse_says(&c, "level = 3\n[Memory]\nlevel = 4\n",
 		   "<4>zswapd: z.conf:1: level: stands before the first [section], ignored; there "
-		   "are: device swap memory store read\n"
+		   "are: device swap memory store read security\n"
 		   "<4>zswapd: z.conf:3: [Memory] level: unknown section, ignored; there are: "
-		   "device swap memory store read\n");
+		   "device swap memory store read security\n");
 	assert_int_equal(c.memory_level, 1);
 }
 

@@ -11,8 +11,8 @@
 packages_build()
 {
 	printf '%s\n' gcc libc6-dev meson ninja-build pkg-config \
-		libblkid-dev libfuse3-dev libinih-dev libncurses-dev libnl-3-dev libsystemd-dev \
-		liburing-dev libxxhash-dev libzstd-dev scdoc
+		libblkid-dev libcap-dev libfuse3-dev libinih-dev libncurses-dev libnl-3-dev libseccomp-dev \
+		libsystemd-dev liburing-dev libxxhash-dev libzstd-dev scdoc
 }
 
 # Beside the tools themselves: what the corpus runs (sqlite3, perl, xz), what the store's tests
