@@ -43,6 +43,15 @@ static void lose(struct move *m, uint64_t slot, uint64_t word)
 	}
 }
 
+/* Where the objects come from. */
+#define MOVE_POINT(m, step)                               \
+	do {                                              \
+		if ((m)->bytes == (m)->v->staging)        \
+			CRASH_POINT(clean_store_##step);  \
+		else                                      \
+			CRASH_POINT(clean_memory_##step); \
+	} while (0)
+
 static int move_object(struct move *m, uint64_t slot, uint64_t word)
 {
 	struct engine *e = m->v->e;
@@ -60,12 +69,16 @@ static int move_object(struct move *m, uint64_t slot, uint64_t word)
 		return -ENOSPC;
 	memcpy(copy, o, size);
 	object_reseal(copy, m->to->record->seq);
+	MOVE_POINT(m, copied);
 	new = writer_commit(m->to, size);
+	MOVE_POINT(m, committed);
 	if (!index_replace(&e->state->index[slot], word, new)) {
 		writer_uncommit(m->to, size);
 		return 0;
 	}
+	MOVE_POINT(m, replaced);
 	engine_release_word(e, word);
+	MOVE_POINT(m, released);
 	counter_add(m->v->c, CTR_pages_cleaned_total, 1);
 	return 0;
 }
@@ -196,6 +209,8 @@ static int move_all(struct move *m)
 {
 	int r = walk(m);
 
+	if (r == 0)
+		MOVE_POINT(m, emptied);
 	if (r < 0 || segment_live_objects(m->from) == 0)
 		return r;
 	r = search_index(m);
@@ -358,8 +373,10 @@ int evictor_clean_store(struct evictor *v, uint32_t segment)
 	if (r == -EIO)
 		/* Others can be cleaned meanwhile. */
 		v->clean_again[segment] = now_ns() + CLEAN_AGAIN_NS;
-	else if (r == 0)
+	if (r == 0) {
+		CRASH_POINT(clean_store_read);
 		r = move_all(&m);
+	}
 	if (r == 0)
 		counter_add(v->c, CTR_segments_cleaned_total, 1);
 	return r;

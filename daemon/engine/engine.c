@@ -123,8 +123,11 @@ int engine_take_over(struct engine *e)
 {
 	if (!e->recovery)
 		return -EINVAL;
+	CRASH_POINT(takeover_begun);
 	state_take_over(e->state);
+	CRASH_POINT(takeover_pins_reset);
 	limit_keep(e);
+	CRASH_POINT(takeover_limit_kept);
 	recover(e);
 	recover_sort_out(e);
 	recovery_free(e->recovery);

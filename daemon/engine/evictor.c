@@ -64,6 +64,7 @@ static void init_places(struct evictor *v)
 		} else if (segment_state_load(s) == SEGMENT_SEALED) {
 			use[where.place] |= PLACE_UNCERTAIN;
 			segment_where_set(s, where.frame, SEGMENT_NONE);
+			CRASH_POINT(takeover_place_uncertain);
 		}
 	}
 	push_places(v, use, PLACE_UNCERTAIN);
@@ -266,6 +267,7 @@ void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32
 	struct segment *s = &v->e->state->segments[id];
 
 	segment_where_set(s, SEGMENT_NONE, place);
+	CRASH_POINT(evict_frame_cleared);
 	atomic_store_explicit(&v->e->frame_segment[frame], SEGMENT_NONE, memory_order_relaxed);
 	v->retiring[v->nretiring++] = (struct retiring){.segment = id, .frame = frame};
 }
@@ -283,6 +285,7 @@ static bool reap_retiring(struct evictor *v)
 			continue;
 		}
 		front_put(v->e->front, t->frame);
+		CRASH_POINT(evict_frame_freed);
 		v->freed++;
 		any = true;
 	}
@@ -314,18 +317,24 @@ static bool free_segment(struct evictor *v, uint32_t id)
 	evictor_forget_suspect(v, id);
 	v->clean_again[id] = 0;
 	segment_state_set(s, SEGMENT_FREE);
+	CRASH_POINT(free_state_set);
 	segment_where_set(s, SEGMENT_NONE, SEGMENT_NONE);
+	CRASH_POINT(free_where_cleared);
 	atomic_store(&s->dead, 0);
 	/* The record before the frame: who gets a frame is sure to find a record. */
 	idstack_push(&v->e->records, id);
+	CRASH_POINT(free_record_free);
 	if (where.frame != SEGMENT_NONE) {
 		atomic_store_explicit(&v->e->frame_segment[where.frame], SEGMENT_NONE,
 				      memory_order_relaxed);
 		front_put(v->e->front, where.frame);
 		v->freed++;
+		CRASH_POINT(free_frame_free);
 	}
-	if (where.place != SEGMENT_NONE)
+	if (where.place != SEGMENT_NONE) {
 		evictor_put_place(v, where.place);
+		CRASH_POINT(free_place_free);
+	}
 	return true;
 }
 

@@ -20,6 +20,7 @@
 #ifndef ZSWAPD_ENGINE_INTERNAL_H
 #define ZSWAPD_ENGINE_INTERNAL_H
 
+#include "common/crashpoint.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/engine/engine.h"

@@ -55,8 +55,10 @@ int engine_job_start(struct engine *e, enum engine_job_kind kind, uint64_t amoun
 		atomic_store(&j->total, 0);
 		atomic_store(&j->found, 0);
 		atomic_store(&j->result, 0);
+		CRASH_POINT(job_filled_in);
 		/* release: the mover finds all of this. */
 		atomic_store_explicit(&j->running, true, memory_order_release);
+		CRASH_POINT(job_started);
 		engine_kick_mover(e);
 	}
 	pthread_mutex_unlock(&e->job_lock);
@@ -147,7 +149,9 @@ void job_limit_set(struct engine *e, uint32_t frames)
 
 	pthread_mutex_lock(&e->job_lock);
 	judge_shrink(e);
+	CRASH_POINT(limit_judged);
 	atomic_store(&e->state->header->limit, frames);
+	CRASH_POINT(limit_set);
 	left = excess(e);
 	if (s->running) {
 		s->left = left;
@@ -238,6 +242,7 @@ void evictor_job_progress(struct evictor *v, uint64_t done, uint64_t found)
 {
 	atomic_store(&v->e->job.done, done);
 	atomic_store(&v->e->job.found, found);
+	CRASH_POINT(job_progress);
 }
 
 void evictor_job_end(struct evictor *v, int result)
@@ -254,6 +259,7 @@ void evictor_job_end(struct evictor *v, int result)
 	j->ended = next_end(v->e);
 	/* release: pairs with job_runs(). */
 	atomic_store_explicit(&j->running, false, memory_order_release);
+	CRASH_POINT(job_ended);
 }
 
 void evictor_judge_shrink(struct evictor *v)

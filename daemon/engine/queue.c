@@ -109,9 +109,11 @@ static uint64_t store_object(struct engine_queue *q, uint64_t slot, const void *
 
 	if (!o)
 		return 0;
+	CRASH_POINT(write_reserved);
 	len = compress(q, o->data, page);
 	if (likely(len > 0)) {
 		object_seal(o, (uint32_t)slot, (uint16_t)len, OBJECT_ZSTD, q->plain.record->seq);
+		CRASH_POINT(write_filled);
 		return writer_commit(&q->plain, object_size((uint32_t)len));
 	}
 	o = writer_reserve(&q->raw);
@@ -119,6 +121,7 @@ static uint64_t store_object(struct engine_queue *q, uint64_t slot, const void *
 		return 0;
 	memcpy(o->data, page, SLOT_SIZE);
 	object_seal(o, (uint32_t)slot, SLOT_SIZE, OBJECT_RAW, q->raw.record->seq);
+	CRASH_POINT(write_raw_filled);
 	counter_add(q->counters, CTR_pages_incompressible_total, 1);
 	return writer_commit(&q->raw, object_size(SLOT_SIZE));
 }
@@ -153,10 +156,18 @@ static bool write_page(struct engine_queue *q, uint64_t slot, const void *page)
 		new = store_object(q, slot, page);
 		if (!new)
 			return false;
+		CRASH_POINT(write_committed);
 	}
-	if (!index_is_empty(w) || !index_claim(w, new)) {
+	if (index_is_empty(w) && index_claim(w, new)) {
+		CRASH_POINT(write_claimed);
+	} else {
+		uint64_t old;
+
 		turn_begin(q);
-		replaced(q, index_exchange(w, new));
+		old = index_exchange(w, new);
+		CRASH_POINT(write_exchanged);
+		replaced(q, old);
+		CRASH_POINT(write_old_released);
 		turn_end(q);
 	}
 	counter_add(q->counters, CTR_pages_written_total, 1);
@@ -286,10 +297,13 @@ static void discard_request(struct engine_queue *q, struct engine_request *r)
 			continue;
 		uint64_t old = index_exchange(&w[i], INDEX_EMPTY);
 
+		CRASH_POINT(discard_cleared);
 		n += index_tag(old) != INDEX_EMPTY;
 		replaced(q, old);
+		CRASH_POINT(discard_released);
 	}
 	turn_end(q);
+	CRASH_POINT(discard_done);
 	counter_add(q->counters, CTR_pages_discarded_total, n);
 	r->pending = 1;
 	request_page_done(q, r, r->count, 0);

@@ -79,6 +79,7 @@ static uint64_t locate(struct engine *e, uint64_t slot, uint32_t *ret_frame, uin
 			segment_unpin(s);
 			continue;
 		}
+		CRASH_POINT(read_pinned);
 		where = segment_where_load(s);
 		*ret_frame = where.frame;
 		if (where.frame != SEGMENT_NONE)
@@ -86,6 +87,7 @@ static uint64_t locate(struct engine *e, uint64_t slot, uint32_t *ret_frame, uin
 		z_assert(where.place != SEGMENT_NONE);
 		segment_store_read_begin(s);
 		segment_unpin(s);
+		CRASH_POINT(read_store_begun);
 		*ret_pos = e->store.data_offset + (uint64_t)where.place * SEGMENT_SIZE +
 			   index_offset(word);
 		return word;
@@ -159,6 +161,7 @@ static void finish_page(struct engine_queue *q, struct read_page *p, int error)
 	struct engine_request *r = p->req;
 	uint32_t page = p->page;
 
+	CRASH_POINT(read_store_answered);
 	segment_store_read_end(&q->e->state->segments[p->segment]);
 	p->next = q->free_page;
 	q->free_page = p;

@@ -110,6 +110,7 @@ static void recover_records(struct engine *e)
 
 		segment_added_set(s, 0);
 		atomic_store(&s->released, 0);
+		CRASH_POINT(takeover_record_reset);
 		if (s->kind > SEGMENT_SURVIVOR)
 			s->kind = SEGMENT_PLAIN;
 		if (!recover_record(e, s)) {
@@ -122,8 +123,10 @@ static void recover_records(struct engine *e)
 		if (state == SEGMENT_FREE || state == SEGMENT_RETIRED)
 			continue;
 		raise_seq(e, s->seq);
+		CRASH_POINT(takeover_record_done);
 		e->recovery->tallies[i].room = SEGMENT_SIZE;
 	}
+	CRASH_POINT(takeover_records_done);
 	front_settle(e->front, engine_limit_frames(e));
 }
 
@@ -175,6 +178,7 @@ static void recover_words(struct engine *e)
 			continue;
 		for (uint64_t i = 0; i < n; i++)
 			recover_word(e->recovery, &w[i]);
+		CRASH_POINT(takeover_words);
 	}
 }
 
@@ -184,6 +188,7 @@ static void recover_index(struct engine *e)
 	struct recovery *r = e->recovery;
 
 	recover_words(e);
+	CRASH_POINT(takeover_words_done);
 	for (uint32_t i = 0; i < e->state->nsegments; i++) {
 		struct segment *s = &e->state->segments[i];
 
@@ -192,6 +197,7 @@ static void recover_index(struct engine *e)
 		 */
 		s->used =
 			(uint32_t)max_u64(s->used <= SEGMENT_SIZE ? s->used : 0, r->tallies[i].end);
+		CRASH_POINT(takeover_record_counted);
 	}
 	counter_add(c, CTR_slots_same_filled, r->same);
 	counter_add(c, CTR_slots_lost, r->lost + r->made_lost);
@@ -204,7 +210,9 @@ void recover(struct engine *e)
 {
 	recover_records(e);
 	recover_index(e);
+	CRASH_POINT(takeover_index_done);
 	atomic_fetch_add(&e->state->header->takeovers, 1);
+	CRASH_POINT(takeover_counted);
 }
 
 void recover_sort_out(struct engine *e)
@@ -230,8 +238,10 @@ void recover_sort_out(struct engine *e)
 			continue;
 		}
 		places += segment_state_load(s) == SEGMENT_STORED;
+		CRASH_POINT(takeover_sorting_out);
 		if (segment_live_load(s) == 0)
 			engine_push_dead(e, i);
 	}
 	atomic_store(&e->places_used, places + atomic_load(&e->places_retired));
+	CRASH_POINT(takeover_sorted_out);
 }

@@ -69,7 +69,9 @@ static void retire_place(struct evictor *v, uint32_t place)
 	segment_added_set(s, 0);
 	atomic_store_explicit(&s->released, 0, memory_order_relaxed);
 	segment_where_set(s, SEGMENT_NONE, place);
+	CRASH_POINT(retire_place_set);
 	segment_state_set(s, SEGMENT_RETIRED);
+	CRASH_POINT(retired);
 	n = atomic_fetch_add_explicit(&e->places_retired, 1, memory_order_relaxed) + 1;
 	log_post(LOG_LEVEL_WARN,
 		 "store: place %" PRIu32 ", at byte %" PRIu64
@@ -132,15 +134,19 @@ static void write_done(struct ring_op *op, int32_t res, uint32_t flags)
 	}
 	if (failed) {
 		segment_where_set(s, frame, SEGMENT_NONE);
+		CRASH_POINT(evict_failed_place_cleared);
 		segment_state_set(s, SEGMENT_SEALED);
+		CRASH_POINT(evict_failed_sealed);
 		write_failed(v, w, res, now);
 		return;
 	}
+	CRASH_POINT(evict_written);
 	histogram_add(v->h, HIST_store_write_latency, now - w->sent, 1);
 	counter_add(v->c, CTR_segments_written_total, 1);
 	counter_add(v->c, CTR_pages_written_back_total, segment_live_objects(s));
 	/* STORED first: a process that dies in between leaves a whole segment in the store. */
 	segment_state_set(s, SEGMENT_STORED);
+	CRASH_POINT(evict_stored);
 	evictor_retire_frame(v, w->segment, frame, w->place);
 	write_succeeded(v, w->place);
 }
@@ -176,7 +182,9 @@ static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 	v->job_writes.under_way += for_job;
 	v->writing++;
 	segment_where_set(s, frame, w->place);
+	CRASH_POINT(evict_place_set);
 	segment_state_set(s, SEGMENT_WRITING);
+	CRASH_POINT(evict_writing);
 	counter_add(v->c, CTR_store_write_requests_total, 1);
 	counter_add(v->c, CTR_store_write_bytes_total, w->len);
 	store_watch_sent(&e->mover_watch, now);
@@ -187,6 +195,9 @@ static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 			 e->store.data_offset + (uint64_t)w->place * SEGMENT_SIZE,
 			 v->registered[frame] ? (int)frame : -1);
 	ring_submit(&v->ring);
+	CRASH_POINT(evict_submitted);
+	if (for_job)
+		CRASH_POINT(evict_job_submitted);
 	return 0;
 }
 

@@ -27,6 +27,7 @@ static bool writer_open(struct writer *w)
 		engine_kick_mover(e);
 	if (frame == FRAME_NONE)
 		return false;
+	CRASH_POINT(open_frame_taken);
 	/* There are as many records as frames and places, and each used one has one of these. */
 	id = idstack_pop(&e->records, 0);
 	z_assert(id != IDSTACK_NONE);
@@ -43,10 +44,13 @@ static bool writer_open(struct writer *w)
 		atomic_fetch_add_explicit(&e->state->header->next_seq, 1, memory_order_relaxed);
 	segment_added_set(w->record, 0);
 	atomic_store_explicit(&w->record->released, 0, memory_order_relaxed);
+	CRASH_POINT(open_record_filled);
 	segment_where_set(w->record, frame, SEGMENT_NONE);
+	CRASH_POINT(open_where_set);
 	/* release: the mover reads the record's fields once it has found it here. */
 	segment_state_set(w->record, SEGMENT_OPEN);
 	atomic_store_explicit(&e->frame_segment[frame], id, memory_order_release);
+	CRASH_POINT(opened);
 	return true;
 }
 
@@ -81,7 +85,9 @@ void writer_seal(struct writer *w)
 	if (w->segment == SEGMENT_NONE)
 		return;
 	w->record->used = w->used;
+	CRASH_POINT(seal_length_set);
 	segment_state_set(w->record, SEGMENT_SEALED);
+	CRASH_POINT(sealed);
 	/* Whoever released the last object while it was open has left it to us; see segment.h. */
 	if (segment_live_load(w->record) == 0)
 		engine_push_dead(w->e, w->segment);

@@ -14,6 +14,7 @@
  * that is noticed, it may have been grown and hold pages.
  */
 #include "daemon/front/front.h"
+#include "common/crashpoint.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -206,6 +207,7 @@ static void settle_frames(struct front *f, uint32_t limit)
 		if (n != GENERATION_ABSENT && front_present(f) < limit) {
 			take_present(f, frame);
 			front_put(f, frame);
+			CRASH_POINT(takeover_frame_settled);
 			continue;
 		}
 		if (n != GENERATION_ABSENT)
@@ -250,6 +252,7 @@ static void punch_absent(struct front *f)
 void front_settle(struct front *f, uint32_t limit)
 {
 	settle_frames(f, limit);
+	CRASH_POINT(takeover_front_settled);
 	if (all_counted(f))
 		return;
 	punch_absent(f);
@@ -270,11 +273,14 @@ int front_grow(struct front *f, uint32_t *ret_frame)
 	/* Fills the page tables too, so that the first store to the frame does not fault. */
 	if (madvise(front_frame(f, frame), FRAME_SIZE, MADV_POPULATE_WRITE) < 0)
 		return errno == EAGAIN ? -ENOMEM : -errno;
+	CRASH_POINT(grow_populated);
 	generation_begin(f->generations, frame);
+	CRASH_POINT(grow_generation_set);
 	f->nabsent--;
 	f->top = (uint32_t)max_u64(f->top, frame + 1);
 	add_present(f, 1);
 	front_put(f, frame);
+	CRASH_POINT(grown);
 	*ret_frame = frame;
 	return 0;
 }
@@ -286,13 +292,16 @@ uint32_t front_shrink(struct front *f, uint32_t keep)
 	if (frame == FRAME_NONE)
 		return FRAME_NONE;
 	generation_end(f->generations, frame);
+	CRASH_POINT(shrink_generation_cleared);
 	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)frame * FRAME_SIZE,
 		      FRAME_SIZE) < 0) {
 		generation_begin(f->generations, frame);
 		front_put(f, frame);
 		return FRAME_NONE;
 	}
+	CRASH_POINT(shrink_punched);
 	f->absent[f->nabsent++] = frame;
 	add_present(f, -1);
+	CRASH_POINT(shrunk);
 	return frame;
 }
