@@ -173,7 +173,7 @@ void evictor_free(struct evictor *v)
 	if (!wait_for_store(v)) {
 		log_post(LOG_LEVEL_ERR,
 			 "store: %u writes and %u reads of the mover are not answered and are left "
-			 "behind; the kernel may keep this process until the device answers",
+			 "behind; their memory is the kernel's until the device answers",
 			 v->writing, v->staging_read.out);
 		return;
 	}

@@ -50,6 +50,9 @@ static int stop_swap(struct worker *w)
 	if (r < 0)
 		log_warn("stop: cannot tell whether memory holds what is swapped: %s",
 			 strerror(-r));
+	if (engine_store_state(w->engine) == ENGINE_STORE_STALLED)
+		log_warn("stop: the store does not answer; swapping off waits for it, and is given "
+			 "up when no page has come back for two minutes");
 	return swap_off(dev, tell_progress, w);
 }
 

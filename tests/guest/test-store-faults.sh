@@ -74,7 +74,7 @@ end()
 load_begin()
 {
 	cgroup_new load $(($2 << 20))
-	"$PAGELOAD" --pages /tmp/random.pages --size "$1M" --verify --cgroup "$CGROUP" --timeout 100 \
+	"$PAGELOAD" --pages /tmp/random.pages --size "$1M" --verify --cgroup "$CGROUP" --timeout $((100 + STALL)) \
 		"${@:3}" >/results/load.json 2>/results/load.log &
 	load=$!
 	cleanup_pid $load
@@ -244,12 +244,18 @@ case_stop()
 	"$SLOTS" verify "$DEVICE" /tmp/map 0 16384 random >/results/slots 2>&1 &
 	cleanup_pid $!
 	wait_state $STALLED 20
+	# The mover has something out as well.
+	in_time 5 "$ZSWAPCTL" --device $NAME set --no-wait memory.limit 16M
+	sleep 1
 	pid=${ZSWAPD_PIDS[$NAME]}
 	began=$SECONDS
 	kill "$pid"
-	wait_for "grep -q 'left behind' $(zswapd_log $NAME)" 20 || fail "nothing was left behind in $((SECONDS - began)) s"
+	wait_for "grep -q 'requests wait for the store and are left behind' $(zswapd_log $NAME)" 20 ||
+		fail "no request was left behind in $((SECONDS - began)) s"
+	wait_for "grep -q 'of the mover are not answered and are left behind' $(zswapd_log $NAME)" 20 ||
+		fail "the mover left nothing behind in $((SECONDS - began)) s"
 	wait_for "grep -q 'zswapd: stopped$' $(zswapd_log $NAME)" 20 || fail "not stopped in $((SECONDS - began)) s"
-	echo "stop: said in $((SECONDS - began)) s"
+	echo "stop: said in $((SECONDS - began)) s; $(has_ended "$pid" && echo gone || echo kept by the kernel)"
 	dmsetup resume --noudevsync store
 	wait_for "has_ended $pid" 20 || fail "the process stays when the store has answered"
 	ZSWAPD_PIDS[$NAME]=

@@ -113,8 +113,17 @@ static void the_store_is_busy(void **state)
 	s.frames_free = 0;
 	s.waiting = true;
 	expect(&s, false, POLICY_NONE);
-	s.frames_coming = 0; /* backing off after an error */
+	s.frames_coming = 0; /* lost */
 	expect(&s, false, POLICY_DENY);
+	s.store_pauses = true; /* between two tries */
+	expect(&s, false, POLICY_NONE);
+	s.next.id = SEGMENT_NONE; /* of which neither would help */
+	expect(&s, false, POLICY_DENY);
+	s.store_pauses = false;
+	s.store_owes = true;
+	expect(&s, false, POLICY_NONE);
+	s.store_owes = false;
+	s.next.id = base.next.id;
 	s.waiting = false;
 	expect(&s, false, POLICY_NONE);
 }
