@@ -153,8 +153,9 @@ void config_init_defaults(struct config *c, uint64_t ram_bytes);
 
 /*
  * The whole way: defaults, the files of @source (files.c has the rule), validation.  Says in the
- * log which files were read.  -EINVAL for wrong content, else -errno of finding, opening or
- * reading a file; *ret is untouched then.  @ret_error as below.
+ * log which files were read.  -EINVAL for wrong content, -EPERM for a file that others than root
+ * and this user can write to, else -errno of finding, opening or reading a file; *ret is untouched
+ * then.  @ret_error as below.
  */
 int config_read(struct config *ret, uint64_t ram_bytes, const struct config_source *source,
 		char *ret_error);

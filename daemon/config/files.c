@@ -81,12 +81,43 @@ static int unreadable(const char *path, int r, char *error)
 	return r;
 }
 
+int config_check_writers(int fd, const char *path, char *error)
+{
+	char quoted[CONFIG_ORIGIN_MAX];
+	mode_t writers = S_IWOTH;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return unreadable(path, -errno, error);
+	if (!S_ISREG(st.st_mode)) /* what it is instead is found by who reads it */
+		return 0;
+	config_quote(quoted, sizeof(quoted), path, true);
+	if (st.st_uid != 0 && st.st_uid != geteuid()) {
+		config_error(error,
+			     "%s: belongs to user %u, who must not say what this program does; "
+			     "chown root it",
+			     quoted, st.st_uid);
+		return -EPERM;
+	}
+	if (st.st_gid != 0 && st.st_gid != getegid())
+		writers |= S_IWGRP;
+	if (st.st_mode & writers) {
+		config_error(error,
+			     "%s: others can write to it (mode %04o), who must not say what this "
+			     "program does; chmod go-w it",
+			     quoted, st.st_mode & 07777);
+		return -EPERM;
+	}
+	return 0;
+}
+
 /* *ret_f is left alone if the file is /dev/null. */
 static int open_file(const char *path, FILE **ret_f, char *error)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char quoted[CONFIG_ORIGIN_MAX];
 	struct stat st;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return unreadable(path, -errno, error);
@@ -97,6 +128,9 @@ static int open_file(const char *path, FILE **ret_f, char *error)
 			     config_quote(quoted, sizeof(quoted), path, true));
 		return -EINVAL;
 	}
+	r = config_check_writers(fd, path, error);
+	if (r < 0)
+		return r;
 	*ret_f = fdopen(fd, "r");
 	if (!*ret_f)
 		return no_memory(error);

@@ -305,7 +305,9 @@ int config_load(struct config *c, const char *path, char *ret_error)
 			     config_quote(quoted, sizeof(quoted), path, true), strerror(-r));
 		return r;
 	}
-	r = config_parse(c, f, path, ret_error);
+	r = config_check_writers(fileno(f), path, ret_error);
+	if (r == 0)
+		r = config_parse(c, f, path, ret_error);
 	fclose(f);
 	return r;
 }

@@ -32,4 +32,10 @@ void config_value_set_default(struct config *c, const struct config_option *o);
  */
 const char *config_quote(char *buf, size_t size, const char *text, bool keep_end);
 
+/*
+ * Whether nobody but root and who runs this can write to the file.  -EPERM, told as above: what
+ * stands in it decides what is overwritten, and by whom it is read later.
+ */
+int config_check_writers(int fd, const char *path, char *ret_error);
+
 #endif

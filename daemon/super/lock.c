@@ -19,6 +19,21 @@ void lock_sign(int fd, const char *name)
 		log_warn("cannot write to the lock of %s: %s", name, strerror(errno));
 }
 
+/* Who can write there could pass for a worker, or for the one who answers zswapctl. */
+static int check_directory(const char *run_dir)
+{
+	struct stat st;
+
+	if (lstat(run_dir, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	log_err("%s is no directory that belongs to user %u and to which only that one can write; "
+		"remove it, it is made again",
+		run_dir, geteuid());
+	return -EPERM;
+}
+
 int lock_take(const char *run_dir, const char *name, char holder[static LOCK_PID_MAX])
 {
 	cleanup_fd int fd = -1;
@@ -31,6 +46,9 @@ int lock_take(const char *run_dir, const char *name, char holder[static LOCK_PID
 		log_err("cannot make %s: %s", run_dir, strerror(-r));
 		return r;
 	}
+	r = check_directory(run_dir);
+	if (r < 0)
+		return r;
 	snprintf(path, sizeof(path), "%s/%s.lock", run_dir, name);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0) {

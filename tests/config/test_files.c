@@ -243,6 +243,39 @@ static void wrong_files(void **state)
 	refused(-ELOOP, "/run/zswapd/zswapd.conf: cannot be read: ");
 }
 
+/* Who can write to a file can have any file overwritten, as a store. */
+static void files_that_others_can_write(void **state)
+{
+	const char *path = "etc/zswapd/zswapd.conf.d/10.conf";
+	struct stderr_capture cap;
+	struct config c;
+
+	put(path, "[memory]\nlevel = 3\n");
+	assert_int_equal(chmod(place(path), 0646), 0);
+	refused(-EPERM,
+		"/etc/zswapd/zswapd.conf.d/10.conf: others can write to it (mode 0646), who "
+		"must not say what this program does; chmod go-w it");
+	assert_int_equal(chmod(place(path), 0664), 0); /* a group of our own */
+	assert_int_equal(read_root(&c, &cap, NULL), 0);
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(chown(place(path), 0, 65534), 0);
+	refused(-EPERM, "others can write to it (mode 0664)");
+	assert_int_equal(chmod(place(path), 0644), 0);
+	assert_int_equal(read_root(&c, &cap, NULL), 0);
+	assert_int_equal(chown(place(path), 65534, 0), 0);
+	refused(-EPERM,
+		"/etc/zswapd/zswapd.conf.d/10.conf: belongs to user 65534, who must not say "
+		"what this program does; chown root it");
+	/* Nor through a link of root's, nor as the one file that is named. */
+	put_link("run/zswapd/zswapd.conf", "../../etc/zswapd/zswapd.conf.d/10.conf");
+	refused(-EPERM, "/run/zswapd/zswapd.conf: belongs to user 65534");
+	stderr_capture_begin(&cap);
+	assert_int_equal(config_load(&c, place(path), NULL), -EPERM);
+	stderr_capture_end(&cap);
+	assert_non_null(strstr(cap.text, "belongs to user 65534"));
+}
+
 /* Each file is right; together they are not. */
 static void wrong_together(void **state)
 {
@@ -335,6 +368,7 @@ int main(void)
 		with_root(dev_null_masks),
 		with_root(other_names_are_passed_over),
 		with_root(wrong_files),
+		with_root(files_that_others_can_write),
 		with_root(wrong_together),
 		with_root(one_file_alone),
 		cmocka_unit_test(logged_values),
