@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "ctl/cmd.h"
+#include "common/portfile.h"
 #include "ctl/find.h"
 #include "ctl/render.h"
 
@@ -7,6 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+/* Between two workers nobody is there. */
+#define AWAY_MS	   50
+#define AWAY_LOOKS 20
 
 static const char exit_help[] =
 	"Exit codes:\n"
@@ -194,14 +200,28 @@ int ask_quietly(struct context *ctx, enum nlproto_cmd cmd, struct ctl_reply *r)
 	return request_quietly(ctx, &rq, r);
 }
 
+/* One that stops in order takes its port file with it. */
+static bool was_killed(const struct context *ctx)
+{
+	uint32_t port;
+
+	return portfile_read(ctx->run_dir, ctx->device, &port) == 0;
+}
+
 enum exit_code request(struct context *ctx, const struct ctl_request *rq, struct ctl_reply *r)
 {
+	const struct timespec pause = {.tv_nsec = AWAY_MS * 1000000l};
 	enum exit_code code = need_device(ctx);
 	int err;
 
 	if (code != EXIT_OK)
 		return code;
 	err = request_quietly(ctx, rq, r);
+	/* Nothing has been asked yet, so that it can be once more, of the next worker. */
+	for (int i = 0; err == -ECONNREFUSED && was_killed(ctx) && i < AWAY_LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		err = request_quietly(ctx, rq, r);
+	}
 	return err ? explain(ctx, r, err) : EXIT_OK;
 }
 

@@ -104,8 +104,8 @@ void doctor_check_version(const struct doctor_machine *m, struct doctor_report *
 		doctor_unseen(r, "version", "the daemon does not tell its version");
 	else if (strcmp(v->s, ZSWAPD_VERSION))
 		doctor_finding(r, "version",
-			       "Restart the service when convenient, so that the installed version "
-			       "runs.",
+			       "Run 'zswapctl upgrade', so that the installed version runs; an "
+			       "older one takes a stop and a start.",
 			       "zswapd is %s, zswapctl is %s", v->s, ZSWAPD_VERSION);
 	else
 		doctor_good(r, "version", "zswapd and zswapctl are %s", ZSWAPD_VERSION);
@@ -113,7 +113,7 @@ void doctor_check_version(const struct doctor_machine *m, struct doctor_report *
 	n = readlink(doctor_path(m, path, "%s/exe", m->proc), exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
 	if (m->proc[0] && strstr(exe, " (deleted)"))
-		doctor_finding(r, "version", "Restart the service when convenient.",
+		doctor_finding(r, "version", "Run 'zswapctl upgrade'.",
 			       "the running daemon's program was replaced on disk");
 }
 

@@ -3,6 +3,7 @@
  * The commands that change something and those that take time, against a server of this process
  * with two options and one job, which gets on each time somebody looks.
  */
+#include "common/portfile.h"
 #include "common/util.h"
 #include "daemon/stats/server.h"
 #include "tests/ctl/exposition.h"
@@ -616,6 +617,29 @@ static void a_takeover_ends_what_the_worker_was_doing(void **state)
 	assert_has(program_out, "within the limit");
 }
 
+/* A file of its port is what a worker leaves that is killed. */
+static void a_question_between_two_workers_is_asked_again(void **state)
+{
+	uint32_t port;
+	pid_t pid;
+
+	NEED_ROOT();
+	port = stats_server_port(server);
+	stop(NULL);
+	assert_int_equal(portfile_write(run_dir, "ctl-test", port), 0);
+	pid = program_start(false, "get memory.limit");
+	usleep(300000);
+	start(NULL);
+	assert_int_equal(program_end(pid), 0);
+	assert_string_equal(program_out, "268435456\n");
+	/* Nor is it asked for ever. */
+	stop(NULL);
+	assert_int_equal(portfile_write(run_dir, "ctl-test", port), 0);
+	assert_int_equal(program_run(false, "get memory.limit"), 2);
+	portfile_remove(run_dir, "ctl-test", port);
+	start(NULL);
+}
+
 static void events_tell_of_a_takeover(void **state)
 {
 	pid_t pid;
@@ -742,6 +766,7 @@ int main(int argc, char **argv)
 		TEST(an_upgrade_is_followed),
 		TEST(an_upgrade_that_does_not_come_to_its_end),
 		TEST(a_takeover_ends_what_the_worker_was_doing),
+		TEST(a_question_between_two_workers_is_asked_again),
 		TEST(events_tell_of_a_takeover),
 		TEST(reload_says_what_changed),
 		TEST(events_come_as_they_happen),
