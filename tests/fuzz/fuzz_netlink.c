@@ -40,6 +40,11 @@ static void give_status(void *ctx, struct stats_status *ret)
 {
 	strcpy(ret->path, "/dev/zswap/" NAME);
 	ret->state = NLPROTO_STATE_RUNNING;
+	ret->supervision = true;
+	ret->standby = ret->deaths = UINT32_MAX;
+	memset(ret->report, 'r', sizeof(ret->report));
+	memset(ret->takeover, 't', sizeof(ret->takeover));
+	ret->takeover_time = ret->takeover_ns = UINT64_MAX;
 }
 
 static bool give_option(void *ctx, unsigned index, struct stats_option *ret)
@@ -119,6 +124,10 @@ static void check_answer(void)
 	if (reply.error)
 		return;
 	switch (reply.cmd) {
+	case NLPROTO_CMD_STATUS:
+		z_assert(strlen(reply.status.report) == NLPROTO_REPORT_MAX - 1);
+		z_assert(reply.status.takeover.known && reply.status.deaths.v == UINT32_MAX);
+		break;
 	case NLPROTO_CMD_STATS:
 		z_assert(reply.stats.n == COUNTER_COUNT && reply.stats.unreadable == 0);
 		z_assert(reply.stats.nhistograms == HISTOGRAM_COUNT);
@@ -219,7 +228,7 @@ static void answer_client(uint8_t cmd, const uint8_t *data, size_t size)
 		data += 2 + len;
 		size -= 2 + len;
 	}
-	render_status(null, reply.device, &reply.status, &reply.stats);
+	render_status(null, reply.device, &reply.status, &reply.stats, true);
 	render_stats_json(null, &reply.stats);
 	render_stats_text(null, &reply.stats);
 	render_stats_prometheus(null, reply.device, &reply.stats);
