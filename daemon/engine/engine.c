@@ -111,8 +111,8 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 	return 0;
 }
 
-/* A pass of these many frames takes some 2 ms. */
-#define HOLD_FRAMES 32u
+/* So many take some 2 ms. */
+#define HOLD_FRAMES 16u
 
 bool engine_standby_hold(struct engine *e)
 {
