@@ -33,7 +33,11 @@ static _Noreturn void be_worker(struct super *s, int link, bool standby)
 		.link = link,
 		.standby = standby,
 	};
+	struct config running;
 
+	/* A device and its pages go on as they were made, whatever the files say by now. */
+	if (watch_config(s->watch, &running))
+		start.config = &running;
 	/* A Ctrl-C at the terminal is for the supervisor, which passes it on. */
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, standby ? STANDBY_COMM : WORKER_COMM);
