@@ -12,9 +12,8 @@
 
 #define SECOND_NS 1000000000ull
 #define ABORT_NS  (2 * SECOND_NS) /* to write down where it was */
-#define TAKING_NS                                                                      \
-	(120 * SECOND_NS) /* over; the kernel's part of it has bounds that are shorter \
-			   */
+/* To take over.  The kernel's part of it has bounds that are shorter. */
+#define TAKING_NS (120 * SECOND_NS)
 
 void beats_reset(struct beats *b)
 {
@@ -45,7 +44,7 @@ static void end_in_thread(struct super *s, pid_t tid, uint64_t now)
 	s->beats.kill_at = now + ABORT_NS;
 	/* In that thread, so that the record says where it is.  A stopped process is woken. */
 	syscall(SYS_tgkill, s->worker.pid, tid, SIGABRT);
-	kill(s->worker.pid, SIGCONT);
+	child_signal(&s->worker, SIGCONT);
 }
 
 static void look_at_threads(struct super *s, uint64_t now, uint64_t limit)
@@ -69,7 +68,7 @@ void beats_look(struct super *s)
 		return;
 	if (s->beats.kill_at) {
 		if (now >= s->beats.kill_at)
-			kill(s->worker.pid, SIGKILL);
+			child_signal(&s->worker, SIGKILL);
 	} else if (s->worker.ready) {
 		look_at_threads(s, now, limit);
 	} else if (s->took_over && now - s->worker.since >= TAKING_NS) {

@@ -85,11 +85,22 @@ int child_fork(struct super *s, struct child *ret, bool standby)
 	return 0;
 }
 
-bool child_ended(struct child *c, int *ret_status)
+void child_signal(const struct child *c, int sig)
+{
+	if (c->pid)
+		syscall(SYS_pidfd_send_signal, c->pidfd, sig, NULL, 0);
+}
+
+bool child_is_dead(const struct child *c)
 {
 	struct pollfd pfd = {.fd = c->pidfd, .events = POLLIN};
 
-	if (!c->pid || poll(&pfd, 1, 0) <= 0)
+	return c->pid && poll(&pfd, 1, 0) > 0;
+}
+
+bool child_ended(struct child *c, int *ret_status)
+{
+	if (!child_is_dead(c))
 		return false;
 	if (waitpid(c->pid, ret_status, 0) != c->pid)
 		*ret_status = -1;
@@ -104,7 +115,7 @@ void child_end(struct child *c)
 
 	if (!c->pid)
 		return;
-	kill(c->pid, SIGKILL);
+	child_signal(c, SIGKILL);
 	poll(&pfd, 1, END_MS);
 	if (!child_ended(c, &status)) {
 		log_warn("process %d does not end yet", c->pid);

@@ -20,14 +20,15 @@
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 
-#define SECOND_NS    1000000000ull
-#define TICK_MS	     1000
-#define SHORT_MS     20		     /* while a new program is asked, or the manager is busy */
-#define HOLDER_NS    (3 * SECOND_NS) /* of the lock, who is not seen to be a worker */
-#define LIVED_NS     SECOND_NS	     /* a death after that is the first in a row */
-#define FREE_DEATHS  3u		     /* in a row, before there is a pause */
-#define PAUSE_MIN_NS (SECOND_NS / 20)
-#define PAUSE_MAX_NS (10 * SECOND_NS)
+#define SECOND_NS      1000000000ull
+#define TICK_MS	       1000
+#define SHORT_MS       20	       /* while a new program is asked, or the manager is busy */
+#define HOLDER_NS      (3 * SECOND_NS) /* of the lock, who is not seen to be a worker */
+#define LIVED_NS       SECOND_NS       /* a death after that is the first in a row */
+#define FREE_DEATHS    3u	       /* in a row, before there is a pause */
+#define PAUSE_MIN_NS   (SECOND_NS / 20)
+#define STANDBY_MAX_NS (64 * SECOND_NS)
+#define PAUSE_MAX_NS   (10 * SECOND_NS)
 
 static void listener_path(const struct super *s, char path[static 96])
 {
@@ -55,6 +56,8 @@ static void go(struct super *s)
 	s->beats.kill_at = 0;
 	s->blind = false;
 	s->upgrade.replace = false; /* whoever goes is of this program */
+	s->stop_told = false;
+	s->stopping = false;
 	if (s->standby.pid) {
 		s->worker = s->standby;
 		s->standby = CHILD_NULL;
@@ -79,14 +82,14 @@ static uint64_t pause_before_next(const struct super *s)
 }
 
 /* The successor goes first; whoever hears of it may be waiting for its pages. */
-static void replace(struct super *s, pid_t pid, int status, uint64_t lived)
+static void replace(struct super *s, pid_t pid, int status, bool lived)
 {
 	char report[WATCH_REPORT_MAX];
 	bool wanted = s->replacing;
 	uint64_t pause;
 
 	s->replacing = false;
-	s->in_a_row = wanted || lived > LIVED_NS ? 0 : s->in_a_row;
+	s->in_a_row = wanted || lived ? 0 : s->in_a_row;
 	s->in_a_row += !wanted;
 	pause = pause_before_next(s);
 	if (!wanted)
@@ -113,7 +116,7 @@ static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived,
 	else if (exited && WEXITSTATUS(status) == WORKER_FAILED)
 		end(s, EXIT_FAILURE);
 	else if (holds_pages(s))
-		replace(s, pid, status, lived);
+		replace(s, pid, status, ready && lived > LIVED_NS);
 	else if (status == -1)
 		end(s, EXIT_SUCCESS); /* it has let go of its pages, in order */
 	else {
@@ -124,10 +127,13 @@ static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived,
 	}
 }
 
-/* While a worker is not ready, its start is all that counts. */
+/*
+ * While a worker is not ready, its start is all that counts.  Not every device can be taken over;
+ * of one that can't, nothing is kept.
+ */
 static bool wants_standby(const struct super *s)
 {
-	return s->worker.ready && !s->standby.pid;
+	return s->worker.ready && !s->standby.pid && holds_pages(s);
 }
 
 static void fork_standby(struct super *s)
@@ -139,10 +145,23 @@ static void fork_standby(struct super *s)
 
 static void standby_ended(struct super *s, int status)
 {
-	log_warn("the standby has ended (%s %d); another one is forked in a second",
+	uint64_t pause = min_u64(SECOND_NS << min_u64(s->unprepared++, 10), STANDBY_MAX_NS);
+
+	log_warn("the standby has ended (%s %d); another one is forked in %llu s",
 		 WIFSIGNALED(status) ? "signal" : "status",
-		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	s->fork_at = now_ns() + SECOND_NS;
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		 (unsigned long long)(pause / SECOND_NS));
+	s->fork_at = now_ns() + pause;
+}
+
+/* A worker that takes over is told when it serves: before, it may take it for one to the standby.
+ */
+static void tell_to_stop(struct super *s)
+{
+	if (!s->stop_signal || s->stop_told || !s->worker.pid || (s->took_over && !s->worker.ready))
+		return;
+	child_signal(&s->worker, s->stop_signal);
+	s->stop_told = true;
 }
 
 /* --- what they say --- */
@@ -150,11 +169,21 @@ static void standby_ended(struct super *s, int status)
 static void worker_notifies(struct super *s, const char *text)
 {
 	notify_text(&s->notify, text);
-	if (strncmp(text, "READY=1", 7) != 0 || s->worker.ready)
+	if (strncmp(text, "STOPPING=1", 10) == 0)
+		s->stopping = true;
+	if (strncmp(text, "READY=1", 7) != 0)
+		return;
+	if (s->stopping) { /* and now not any more: it refuses */
+		s->stopping = false;
+		s->stop_signal = 0;
+	}
+	if (s->worker.ready)
 		return;
 	s->worker.ready = true;
 	beats_reset(&s->beats);
-	fork_standby(s);
+	if (wants_standby(s))
+		fork_standby(s);
+	tell_to_stop(s);
 }
 
 static void keep(struct super *s, struct link_message *m)
@@ -170,6 +199,11 @@ static void keep(struct super *s, struct link_message *m)
 
 static void handle(struct super *s, struct child *c, struct link_message *m)
 {
+	/* What a standby makes of what is kept is not the worker's view. */
+	if (c == &s->standby && m->type != LINK_PREPARED) {
+		close_fd(m->fd);
+		return;
+	}
 	switch (m->type) {
 	case LINK_KEEP:
 		keep(s, m);
@@ -186,6 +220,7 @@ static void handle(struct super *s, struct child *c, struct link_message *m)
 		break;
 	case LINK_PREPARED:
 		c->ready = true;
+		s->unprepared = 0;
 		log_debug("standby %d is prepared", c->pid);
 		break;
 	case LINK_UPGRADE:
@@ -211,11 +246,12 @@ static void look_at_worker(struct super *s)
 	pid_t pid = s->worker.pid;
 	uint64_t lived = now_ns() - s->worker.since;
 	bool ready = s->worker.ready;
+	bool dead = child_is_dead(&s->worker);
 	int status;
 
-	/* What it said last counts, also when it is gone. */
+	/* What it said last counts, also when it is gone: it is heard after its death. */
 	hear(s, &s->worker);
-	if (child_ended(&s->worker, &status))
+	if (dead && child_ended(&s->worker, &status))
 		worker_ended(s, pid, status, lived, ready);
 }
 
@@ -235,11 +271,16 @@ static void pass_signals(struct super *s)
 	struct signalfd_siginfo si;
 
 	while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
-		if (s->worker.pid)
-			kill(s->worker.pid, (int)si.ssi_signo);
-		else
-			log_warn("signal %u: there is no worker at the moment; try again",
-				 si.ssi_signo);
+		if (!s->worker.pid)
+			log_warn("signal %u: there is no worker at the moment; %s", si.ssi_signo,
+				 si.ssi_signo == SIGHUP ? "try again" : "the next one is told");
+		if (si.ssi_signo == SIGHUP) {
+			child_signal(&s->worker, SIGHUP);
+			continue;
+		}
+		s->stop_signal = (int)si.ssi_signo;
+		s->stop_told = false;
+		tell_to_stop(s);
 	}
 }
 
@@ -268,7 +309,7 @@ static void do_what_is_due(struct super *s)
 		s->upgrade.replace = false;
 		s->replacing = true;
 		log_info("upgrade: worker %d is replaced", s->worker.pid);
-		kill(s->worker.pid, SIGKILL);
+		child_signal(&s->worker, SIGKILL);
 	}
 	beats_look(s);
 	upgrade_work(s);
@@ -472,7 +513,8 @@ static void stop(struct super *s)
 
 	child_end(&s->standby);
 	run_deinit(&s->upgrade.run);
-	if (kept_get(&s->kept, KEPT_LISTENER) >= 0) {
+	/* A worker that lives is called there. */
+	if (!s->worker.pid && kept_get(&s->kept, KEPT_LISTENER) >= 0) {
 		listener_path(s, path);
 		unlink(path);
 	}

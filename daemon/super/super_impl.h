@@ -63,6 +63,11 @@ struct super {
 	unsigned in_a_row; /* deaths, each soon after the last */
 	bool replacing;	   /* the worker's death is our wish */
 	bool took_over;	   /* the worker is not the first one */
+	unsigned
+		unprepared; /* standbys that ended before they were prepared, one after the other */
+	int stop_signal;    /* not obeyed or refused yet; 0: none */
+	bool stop_told;	    /* the worker was passed it */
+	bool stopping;	    /* the worker has said that it obeys */
 	struct beats beats;
 	struct upgrade upgrade;
 	bool over;
@@ -72,6 +77,9 @@ struct super {
 /* child.c */
 /* In the child it does not return.  Negative errno, logged. */
 int child_fork(struct super *s, struct child *ret, bool standby);
+/* Nothing happens to a later process of the same pid. */
+void child_signal(const struct child *c, int sig);
+bool child_is_dead(const struct child *c);
 /* True if it has ended: *ret_status as of waitpid(2), -1 if it is no child of ours. */
 bool child_ended(struct child *c, int *ret_status);
 /* Its end is not waited for for more than a second. */
