@@ -2,11 +2,13 @@
 /*
  * How long a reader of a device waits while something happens to whoever serves it: reads one page
  * after the other, at random, and prints the longest waits.
- * usage: gaps DEVICE SECONDS COUNT
+ * usage: gaps DEVICE SECONDS COUNT [FILE]
  *
- * Output: "reads N failed N", then the COUNT longest waits in ms, one a line, longest first.
+ * Output: "reads N failed N", then the COUNT longest waits in ms, one a line, longest first.  FILE
+ * gets all waits of a millisecond or more (tests/system/stalls.h).
  */
 #include "common/util.h"
+#include "tests/system/stalls.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +23,7 @@
 #define COUNT_MAX 1000u
 
 static uint64_t longest[COUNT_MAX + 1]; /* ns, falling */
+static struct stalls stalls;
 
 static void note_wait(uint64_t ns, unsigned count)
 {
@@ -40,8 +43,8 @@ int main(int argc, char *argv[])
 	unsigned count;
 	int fd;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: gaps DEVICE SECONDS COUNT\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: gaps DEVICE SECONDS COUNT [FILE]\n");
 		return 2;
 	}
 	count = (unsigned)min_u64(max_u64(strtoul(argv[3], NULL, 10), 1), COUNT_MAX);
@@ -61,9 +64,14 @@ int main(int argc, char *argv[])
 		failed += pread(fd, page, PAGE, (off_t)(x % (bytes / PAGE) * PAGE)) != PAGE;
 		now = now_ns();
 		note_wait(now - start, count);
+		stalls_add(&stalls, start, now - start);
 	}
 	printf("reads %" PRIu64 " failed %" PRIu64 "\n", reads, failed);
 	for (unsigned i = 0; i < count; i++)
 		printf("%.2f\n", (double)longest[i] / 1e6);
+	if (argc == 5 && stalls_write(&stalls, argv[4]) < 0) {
+		perror(argv[4]);
+		return 1;
+	}
 	return failed ? 1 : 0;
 }

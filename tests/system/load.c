@@ -133,7 +133,7 @@ static void touch(struct job *j)
 	struct load_thread *t = &l->threads[j->thread];
 	uint64_t now = now_ns(), before;
 
-	while (t->done < l->o.touches && now < j->deadline && !l->wrong.pages) {
+	while (t->done < l->o.touches && now < j->deadline && !l->wrong.pages && !l->enough) {
 		uint32_t index = choose(j);
 		bool writes = j->phase == PHASE_RW && next_random(j) % 100 < l->o.write_share;
 
@@ -144,6 +144,7 @@ static void touch(struct job *j)
 			pagegen_make(&l->gen, index, ++l->generations[index], page_at(j, index));
 		now = now_ns();
 		latency_add(&t->latency, now - before);
+		stalls_add(&l->stalls, before, now - before);
 		t->done++;
 	}
 }

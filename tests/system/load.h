@@ -18,6 +18,7 @@
 
 #include "tests/system/latency.h"
 #include "tests/system/pagegen.h"
+#include "tests/system/stalls.h"
 
 #define LOAD_MAX_THREADS 64u
 #define LOAD_STACK	 (2u << 20) /* ThreadSanitizer alone takes nearly 1 MiB of it */
@@ -81,11 +82,13 @@ struct load {
 	uint32_t *generations; /* one a page */
 	char *stacks;
 	_Atomic int phase;
+	_Atomic bool enough;	       /* touches: the phases random and rw end */
 	_Atomic uint64_t lost_address; /* 0, or what SIGBUS was about */
 	_Atomic uint64_t lost_index;   /* its page, UINT64_MAX if it is not of the data */
 	struct load_wrong wrong;
 	struct phase_result results[PHASE_COUNT];
 	struct load_thread threads[LOAD_MAX_THREADS];
+	struct stalls stalls; /* touches */
 };
 
 extern const char *const load_phase_names[PHASE_COUNT];

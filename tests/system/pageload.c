@@ -8,6 +8,8 @@
  * --cgroup.  So the data is the only thing that the cgroup's limit pushes out.  The parent waits
  * with a bound, since a page fault that swap never answers cannot be interrupted from inside.
  *
+ * SIGUSR1 to the parent ends the phases random and rw; what comes after them is done.
+ *
  * Exit status: enum load_exit.
  */
 #include <errno.h>
@@ -31,6 +33,7 @@
 struct options {
 	struct load_options load;
 	const char *corpus;
+	const char *stalls;
 	uint64_t corpus_limit;
 	uint32_t seed;
 	enum pagegen_same same;
@@ -54,6 +57,7 @@ static const struct option long_options[] = {
 	{"cgroup", required_argument, NULL, 'g'},
 	{"corpus-limit", required_argument, NULL, 'l'},
 	{"timeout", required_argument, NULL, 'o'},
+	{"stalls", required_argument, NULL, 'i'},
 	{"progress", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, '?'},
 	{NULL, 0, NULL, 0},
@@ -76,6 +80,7 @@ static const char usage_text[] =
 	"  --corpus-limit SIZE use no more of the corpus\n"
 	"  --timeout S         (900) give up, whatever hangs\n"
 	"  --report json       one line of JSON instead of a table\n"
+	"  --stalls FILE       each touch that took a millisecond or more: when and how long, in us\n"
 	"  --progress          name each phase on stderr when it starts\n"
 	"Exit status: 0 all right, 1 wrong bytes, 2 usage, 3 page lost (SIGBUS), 4 anything else.\n";
 
@@ -193,6 +198,9 @@ static int parse_option(int opt, const char *arg, struct options *o, bool *verif
 	case 'o':
 		r = parse_unsigned(arg, 1, 86400, &o->timeout_s);
 		break;
+	case 'i':
+		o->stalls = arg;
+		break;
 	case 'q':
 		o->load.progress = true;
 		break;
@@ -284,6 +292,14 @@ static int new_load(const struct options *o, struct load **ret_load)
 	return load_corpus(o->corpus, fd, (uint64_t *)(at + head + gens + stacks), corpus);
 }
 
+/* For the signal handler only. */
+static struct load *handler_load;
+
+static void on_enough(int sig)
+{
+	handler_load->enough = true;
+}
+
 /* --- the child -------------------------------------------------------------------------------- */
 
 /* Its wait status, or -ETIMEDOUT if it neither ends nor can be killed. */
@@ -319,6 +335,8 @@ static int run(struct load *l, unsigned timeout_s)
 	int status;
 	pid_t pid;
 
+	handler_load = l;
+	signal(SIGUSR1, on_enough);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
@@ -433,7 +451,7 @@ int main(int argc, char **argv)
 		.timeout_s = 900,
 	};
 	struct load *l = NULL;
-	int status;
+	int status, r;
 
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);
@@ -447,6 +465,9 @@ int main(int argc, char **argv)
 		return LOAD_FAILED;
 	status = run(l, o.timeout_s);
 	print_errors(l);
+	r = o.stalls ? stalls_write(&l->stalls, o.stalls) : 0;
+	if (r < 0)
+		fprintf(stderr, "pageload: %s: %s\n", o.stalls, strerror(-r));
 	if (o.json)
 		print_json(l, status);
 	else
