@@ -219,6 +219,9 @@ static void handle(struct super *s, struct child *c, struct link_message *m)
 		worker_notifies(s, m->text);
 		break;
 	case LINK_PREPARED:
+		/* It may have said so just before it was ordered to go. */
+		if (c != &s->standby)
+			break;
 		c->ready = true;
 		s->unprepared = 0;
 		log_debug("standby %d is prepared", c->pid);
