@@ -166,8 +166,8 @@ ok "other configurations"
 # --- the device has gone -------------------------------------------------------------------------------
 
 murder
-# A plain one of that name takes the dead device away.
-zswapd_config plain "${usual[@]}"
+# A plain one of that name takes the dead device away.  The store is still held for the pages.
+zswapd_config plain device.size=128M "${basic[@]}"
 sed -i 's/^name = .*/name = heir/' "$TEST_DIR/plain.conf"
 "$ZSWAPD" --config "$TEST_DIR/plain.conf" 2>"$TEST_DIR/plain.log" &
 plain=$!

@@ -179,6 +179,8 @@ orphan)
 
 	for ((i = 0; i < 3; i++)); do
 		zswapd_launch "$name"
+		# Ended before the daemon is, which has nowhere to put its pages.
+		cleanup_pid $load
 		wait_for "grep -q 'worker $worker serves $name and is adopted' $log" 20 ||
 			fail "it is not adopted: $(tail -n 5 "$log")"
 		wait_for "[ -n \"\$(zswapd_pids $name standby)\" ]" 20 || fail "the new supervisor has no standby"
