@@ -40,17 +40,23 @@ void log_set_level(enum log_level level)
 
 /*
  * Whoever reads the log may wait for memory that only this daemon can give, so nobody waits long
- * for him: then the line is lost.
+ * for him: then the line is lost.  Those that follow are not waited for at all until he is back,
+ * else a few hundred of them would hold the main thread up for minutes.
  */
 static bool reader_is_there(void)
 {
+	/* relaxed: a hint, which orders nothing. */
+	static _Atomic bool away;
+	int wait = atomic_load_explicit(&away, memory_order_relaxed) ? 0 : EMIT_WAIT_MS;
 	struct pollfd pfd = {.fd = STDERR_FILENO, .events = POLLOUT};
+	bool there = poll(&pfd, 1, wait) != 0;
 
-	return poll(&pfd, 1, EMIT_WAIT_MS) != 0;
+	atomic_store_explicit(&away, !there, memory_order_relaxed);
+	return there;
 }
 
-/* One write(2) a line, so that lines of several threads do not mix. */
-static void emit(enum log_level level, const char *text)
+/* One write(2) a line, so that lines of several threads do not mix.  False: it is lost. */
+static bool write_line(enum log_level level, const char *text)
 {
 	char line[TEXT_MAX_BYTES + 32], prefix[8] = "";
 	int n;
@@ -60,13 +66,28 @@ static void emit(enum log_level level, const char *text)
 		snprintf(prefix, sizeof(prefix), "<%d>", level);
 	n = snprintf(line, sizeof(line), "%szswapd: %s\n", prefix, text);
 	if (n < 0)
-		return;
+		return false;
 	if ((size_t)n >= sizeof(line)) {
 		n = sizeof(line) - 1;
 		line[n - 1] = '\n';
 	}
-	if (!reader_is_there() || write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nowhere left to say so */
+	return reader_is_there() && write(STDERR_FILENO, line, (size_t)n) >= 0;
+}
+
+static void emit(enum log_level level, const char *text)
+{
+	static _Atomic unsigned lost;
+	char note[64];
+	unsigned n;
+
+	if (!write_line(level, text)) {
+		atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+		return;
+	}
+	n = atomic_exchange_explicit(&lost, 0, memory_order_relaxed);
+	snprintf(note, sizeof(note), "%u log lines were lost, since nobody read them", n);
+	if (n && !write_line(LOG_LEVEL_WARN, note))
+		atomic_fetch_add_explicit(&lost, n, memory_order_relaxed);
 }
 
 void log_msg(enum log_level level, const char *fmt, ...)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/util.h"
+#include "common/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 void z_assert_failed(const char *cond, const char *file, int line)
 {
-	fprintf(stderr, "<2>zswapd: assertion '%s' failed at %s:%d\n", cond, file, line);
+	/* Which waits for nobody: until this process has ended, nobody takes over from it. */
+	log_err("assertion '%s' failed at %s:%d", cond, file, line);
 	abort();
 }
 
