@@ -50,7 +50,8 @@ int lock_take(const char *run_dir, const char *name, char holder[static LOCK_PID
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s/%s.lock", run_dir, name);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	/* Whoever can open it can lock it. */
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		r = -errno;
 		log_err("cannot open %s: %s", path, strerror(-r));
@@ -64,6 +65,7 @@ int lock_take(const char *run_dir, const char *name, char holder[static LOCK_PID
 			strcpy(holder, "?");
 		return -EBUSY;
 	}
+	fchmod(fd, 0600); /* a former version's */
 	lock_sign(fd, name);
 	r = fd;
 	fd = -1;
