@@ -391,6 +391,15 @@ static void take_from_manager(struct super *s)
 	free(names);
 }
 
+/* The worker has given us all of them, and a device would not go while others hold them too. */
+static void leave_what_manager_passed(void)
+{
+	int n = sd_listen_fds(1);
+
+	for (int i = 0; i < n; i++)
+		close_fd(SD_LISTEN_FDS_START + i);
+}
+
 static int keep_watch(struct super *s)
 {
 	int fd, r = watch_new(&s->watch, &fd);
@@ -443,6 +452,7 @@ static int adopt_worker(struct super *s, const char *holder, bool patient)
 	if (r < 0)
 		return r;
 	upgrade_settle(s, false);
+	leave_what_manager_passed();
 	lock_sign(kept_get(&s->kept, KEPT_LOCK), s->o->config->device_name);
 	if (s->worker.pid)
 		log_info("worker %d serves %s and is adopted", s->worker.pid,
