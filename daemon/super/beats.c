@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #define SECOND_NS 1000000000ull
+#define ABSENT_NS (3 * SECOND_NS) /* since the last look, of which there is one a second */
 #define ABORT_NS  (2 * SECOND_NS) /* to write down where it was */
 /* To take over.  The kernel's part of it has bounds that are shorter. */
 #define TAKING_NS (120 * SECOND_NS)
@@ -60,10 +61,28 @@ static void look_at_threads(struct super *s, uint64_t now, uint64_t limit)
 	end_in_thread(s, tid, now);
 }
 
+/*
+ * A supervisor that was stopped, or its whole machine or cgroup, has not seen what the worker did
+ * meanwhile, or that it was stopped too: all threads get their time from now on.
+ */
+static void forgive_own_absence(struct super *s, uint64_t now)
+{
+	struct beats *b = &s->beats;
+
+	if (b->looked && now - b->looked >= ABSENT_NS) {
+		for (unsigned i = 0; i < WATCH_THREADS; i++)
+			b->since[i] = 0;
+		if (!s->worker.ready)
+			s->worker.since = now;
+	}
+	b->looked = now;
+}
+
 void beats_look(struct super *s)
 {
 	uint64_t now = now_ns(), limit = (uint64_t)s->o->config->device_watchdog * SECOND_NS;
 
+	forgive_own_absence(s, now);
 	if (!limit || !s->worker.pid || s->blind)
 		return;
 	if (s->beats.kill_at) {

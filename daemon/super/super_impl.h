@@ -36,6 +36,7 @@ struct child {
 struct beats {
 	uint64_t turns[WATCH_THREADS];
 	uint64_t since[WATCH_THREADS]; /* when turns was last seen to change; now_ns() */
+	uint64_t looked;	       /* when, last; now_ns() */
 	uint64_t kill_at;	       /* the worker was told to abort; 0: it was not */
 };
 

@@ -89,16 +89,18 @@ static void stop_or_not(struct supervised *s)
 	page->refused = getpid();
 }
 
-static _Noreturn void serve(struct supervised *s, int signals)
+static _Noreturn void serve(struct supervised *s, int signals, struct beat *beat)
 {
 	struct signalfd_siginfo si;
 
+	beat_begin(beat);
 	while (kill(page->tester, 0) == 0) {
 		struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
 				       {.fd = s->link, .events = POLLIN},
 				       {.fd = kept_get(s->kept, KEPT_LISTENER), .events = POLLIN}};
 
 		poll(fds, 3, 100);
+		beat_turn(beat);
 		if (fds[1].revents || fds[2].revents)
 			supervised_work(s);
 		if (read(signals, &si, sizeof(si)) == sizeof(si))
@@ -136,17 +138,19 @@ enum worker_exit worker_run(const struct worker_start *start)
 	}
 	page->level = config.memory_level;
 	config.memory_level += 1; /* set at run time, so to speak */
+	watch_begin(start->watch);
 	watch_set_config(start->watch, &config);
 	supervised_notify(&s, "READY=1");
 	page->worker = getpid();
 	page->served++;
-	serve(&s, signals);
+	serve(&s, signals, &start->watch->beats[0]);
 }
 
 /* --- the test's side --- */
 
 struct daemon {
 	pid_t pid;
+	int passed; /* to the next one that is launched, by its service manager; 0: nothing is */
 	struct config config;
 };
 
@@ -164,6 +168,19 @@ static bool is_gone(pid_t pid)
 		assert_true(condition);                  \
 	} while (0)
 
+static void pass(int fd)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	setenv("LISTEN_FDNAMES", "zswapd-state", 1);
+	dup2(fd, 3);
+	if (fd != 3)
+		close(fd);
+}
+
 static void launch(struct daemon *d)
 {
 	static const struct config_source source;
@@ -173,6 +190,8 @@ static void launch(struct daemon *d)
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (d->passed)
+			pass(d->passed);
 		exit(super_run(&(struct super_options){
 			.config = &d->config, .source = &source, .argv = argv}));
 	}
@@ -185,7 +204,7 @@ static void begin_with(struct daemon *d, bool keeps)
 	memset(page, 0, sizeof(*page));
 	page->tester = getpid();
 	page->keeps = keeps;
-	*d = (struct daemon){.config = {.memory_level = 1, .device_watchdog = 0}};
+	*d = (struct daemon){.config = {.memory_level = 1, .device_watchdog = 2}};
 	snprintf(d->config.device_name, sizeof(d->config.device_name), "test-%d-%u", getpid(),
 		 number++);
 	launch(d);
@@ -364,6 +383,52 @@ static void a_successor_has_what_runs(void **state)
 	end(&d);
 }
 
+static void what_the_manager_has_is_not_held_twice(void **state)
+{
+	struct pollfd pfd = {.events = POLLIN};
+	struct daemon d;
+	int fds[2];
+
+	begin(&d);
+	WAIT_FOR(page->standby);
+	kill(d.pid, SIGKILL);
+	waitpid(d.pid, NULL, 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	d.passed = fds[1];
+	page->standby = 0;
+	launch(&d);
+	close(fds[1]);
+	WAIT_FOR(page->standby);
+	pfd.fd = fds[0];
+	assert_int_equal(poll(&pfd, 1, 1000), 1);
+	assert_true(pfd.revents & POLLHUP);
+	close(fds[0]);
+	end(&d);
+}
+
+/* As by a freezer: the supervisor is the first to go on. */
+static void who_was_stopped_judges_nobody(void **state)
+{
+	struct daemon d;
+	int first;
+
+	begin(&d);
+	WAIT_FOR(page->standby);
+	first = page->worker;
+	kill(first, SIGSTOP);
+	kill(d.pid, SIGSTOP);
+	poll(NULL, 0, 4000);
+	kill(d.pid, SIGCONT);
+	poll(NULL, 0, 200);
+	kill(first, SIGCONT);
+	poll(NULL, 0, 1500);
+	assert_int_equal(page->worker, first);
+	/* The worker alone is another matter. */
+	kill(first, SIGSTOP);
+	WAIT_FOR(page->served == 2);
+	end(&d);
+}
+
 static int needs_root(void **state)
 {
 	if (geteuid() != 0)
@@ -384,6 +449,8 @@ int main(void)
 		cmocka_unit_test(a_standby_that_fails_is_not_tried_all_the_time),
 		cmocka_unit_test(a_standby_drops_nothing),
 		cmocka_unit_test(a_successor_has_what_runs),
+		cmocka_unit_test(what_the_manager_has_is_not_held_twice),
+		cmocka_unit_test(who_was_stopped_judges_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, needs_root, NULL);
