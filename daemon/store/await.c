@@ -33,9 +33,10 @@ static bool can_be(const char *path)
 int store_await(const char *path, unsigned ms)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000l};
+	uint64_t deadline = now_ns() + ms * 1000000ull;
 
-	for (unsigned waited = 0; !can_be(path); waited += LOOK_MS) {
-		if (waited >= ms)
+	while (!can_be(path)) {
+		if (now_ns() >= deadline)
 			return -ENOENT;
 		nanosleep(&pause, NULL);
 	}

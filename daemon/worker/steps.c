@@ -107,10 +107,10 @@ static bool goes_without_store(const struct worker *w)
 	if (inherits(w)) {
 		if (memcmp(w->handover.owner.store, none, sizeof(none)) != 0)
 			return false;
-		log_notice(
-			"store %s: the pages to be taken over were without it from the start and "
-			"stay so; stop and start to use it",
-			path);
+		if (!w->start->standby)
+			log_notice("store %s: the pages to be taken over were without it from the "
+				   "start and stay so; stop and start to use it",
+				   path);
 		return true;
 	}
 	if (store_await(path, STORE_WAIT_MS) == 0)
