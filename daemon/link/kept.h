@@ -17,10 +17,11 @@
 #define KEPT_STATE    "zswapd-state"
 #define KEPT_FRONT    "zswapd-front"
 #define KEPT_STORE    "zswapd-store"
-#define KEPT_LOCK     "(lock)"	   /* of the device's name */
-#define KEPT_LISTENER "(listener)" /* where a new supervisor calls: see link.h */
-#define KEPT_BUFFERS  "(buffers)"  /* requests' data; see daemon/transport/data_thread.h */
-#define KEPT_WATCH    "(watch)"	   /* see daemon/watch/watch.h */
+#define KEPT_MOUNTS   "zswapd-mounts" /* the mount namespace in which swap was switched on */
+#define KEPT_LOCK     "(lock)"	      /* of the device's name */
+#define KEPT_LISTENER "(listener)"    /* where a new supervisor calls: see link.h */
+#define KEPT_BUFFERS  "(buffers)"     /* requests' data; see daemon/transport/data_thread.h */
+#define KEPT_WATCH    "(watch)"	      /* see daemon/watch/watch.h */
 
 struct kept_entry {
 	char name[KEPT_NAME_MAX];

@@ -18,7 +18,7 @@ bool handover_device_there(const struct handover *h)
 
 static bool is_transports(const char *name)
 {
-	static const char *const others[] = {KEPT_STATE, KEPT_FRONT, KEPT_STORE};
+	static const char *const others[] = {KEPT_STATE, KEPT_FRONT, KEPT_STORE, KEPT_MOUNTS};
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		if (strcmp(name, others[i]) == 0)

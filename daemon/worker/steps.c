@@ -15,6 +15,7 @@
 #include "daemon/worker/worker_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -454,6 +455,21 @@ static void stop_endpoint(struct worker *w)
 	w->endpoint = NULL;
 }
 
+/*
+ * A swap device is listed by its path in the namespace of who swapped it on.  When that one is
+ * gone, as a service's is with its last process, /dev/ublkb0 becomes /ublkb0, and nobody else can
+ * swap it off by what is listed.  So the namespace stays for as long as the pages do.
+ */
+static void keep_mounts(struct worker *w)
+{
+	cleanup_fd int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		log_warn("the mount namespace can't be kept: %s", strerror(errno));
+	else
+		supervised_keep(&w->supervised, KEPT_MOUNTS, fd);
+}
+
 static int start_swap(struct worker *w)
 {
 	uint64_t total, used;
@@ -467,6 +483,7 @@ static int start_swap(struct worker *w)
 	r = swap_format(w->disk.path, w->config.device_name);
 	if (r < 0)
 		return r;
+	keep_mounts(w);
 	return swap_on(w->disk.path, w->config.swap_priority,
 		       w->config.swap_discard == CONFIG_DISCARD_PAGES);
 }
