@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #define STORE_WAIT_MS 3500u
 
@@ -44,20 +45,23 @@ static void close_signals(struct worker *w)
 	w->signal_fd = close_fd(w->signal_fd);
 }
 
+/* True if the pages and the device of a worker that died are to be taken over. */
+static bool inherits(const struct worker *w)
+{
+	return *w->handover.owner.device;
+}
+
 static int receive_pages(struct worker *w)
 {
-	return handover_receive(&w->handover, &w->supervised);
+	int r = handover_receive(&w->handover, &w->supervised);
+
+	/* It would make a device of its own, beside the one that is served. */
+	return r == 0 && w->start->standby && !inherits(w) ? -ENODEV : r;
 }
 
 static void close_pages(struct worker *w)
 {
 	handover_deinit(&w->handover);
-}
-
-/* True if the pages and the device of a worker that died are to be taken over. */
-static bool inherits(const struct worker *w)
-{
-	return *w->handover.owner.device;
 }
 
 static int choose_transport(struct worker *w)
@@ -68,7 +72,7 @@ static int choose_transport(struct worker *w)
 		return carrier_choose(&w->carrier, &w->config);
 	r = carrier_choose_for(&w->carrier, &w->config, w->handover.owner.device,
 			       &w->handover.kept);
-	if (r != -ESTALE)
+	if (r != -ESTALE || w->start->standby)
 		return r;
 	log_warn("the pages of %s are lost, since nobody can serve it again; a new device is made",
 		 w->handover.owner.device);
@@ -217,6 +221,19 @@ static bool hold_pages(void *engine)
 	return engine_standby_hold(engine);
 }
 
+/* To a standby that was told to stop, nothing was to be stopped. */
+static void forget_signals(void)
+{
+	const struct timespec none = {0};
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	while (sigtimedwait(&stop, NULL, &none) > 0)
+		;
+}
+
 static int await_order(struct worker *w)
 {
 	if (!w->start->standby)
@@ -225,6 +242,7 @@ static int await_order(struct worker *w)
 		return -ECANCELED;
 	supervision_ordered(&w->supervision);
 	prctl(PR_SET_NAME, WORKER_COMM);
+	forget_signals();
 	if (!handover_device_there(&w->handover)) {
 		log_err("%s is gone, and what was swapped to it", w->handover.owner.device);
 		return -ENODEV;

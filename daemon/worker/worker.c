@@ -209,17 +209,25 @@ static void announce(struct worker *w)
 	supervised_notify(&w->supervised, "READY=1\nSTATUS=Serving swap");
 }
 
+/*
+ * A device whose pages are there goes to the next one, unless it is gone itself.  So do pages that
+ * could not be looked at, but for those of another version.
+ */
+static bool may_another_try(const struct worker *w, int error)
+{
+	if (*w->handover.owner.device)
+		return handover_device_there(&w->handover);
+	return error != -EBADMSG && kept_get(w->supervised.kept, KEPT_STATE) >= 0;
+}
+
 static enum worker_exit run(struct worker *w)
 {
 	int r = steps_run(w);
 
 	if (r == -ECANCELED)
 		return WORKER_STOPPED;
-	/* A device whose pages are there goes to the next one, unless it is gone itself. */
 	if (r < 0)
-		return *w->handover.owner.device && handover_device_there(&w->handover)
-			       ? WORKER_AGAIN
-			       : WORKER_FAILED;
+		return may_another_try(w, r) ? WORKER_AGAIN : WORKER_FAILED;
 	announce(w);
 	beat_begin(&w->start->watch->beats[0]);
 	r = serve(w);

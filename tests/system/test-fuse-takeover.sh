@@ -43,12 +43,13 @@ readies()
 	grep -c 'zswapd: ready: ' "$log"
 }
 
-# The worker dies; the one that stands by takes over.
+# The worker dies; the one that stands by takes over, and does not stop for a signal of before.
 replace_worker()
 {
 	local before
 	before=$(readies)
 	wait_for "pgrep -P $(supervisor) -x zswapd-standby >/dev/null" 30 || fail "nobody stands by"
+	kill -TERM "$(pgrep -P "$(supervisor)" -x zswapd-standby)"
 	kill -KILL "$(pgrep -P "$(supervisor)" -x zswapd-worker)"
 	wait_for "[ \$(readies) -gt $before ]" 60 || fail "nobody took over: $(tail -n 5 "$log")"
 }
