@@ -378,9 +378,14 @@ static int unless_inherited(const struct worker *w, int r)
 	return inherits(w) ? 0 : r;
 }
 
+/*
+ * Not one that was taken over: programs are waiting for it already, and a read of our own that
+ * waits with them, in the kernel, would keep this process from ending if it died meanwhile; who is
+ * to serve it next has to wait for that end.
+ */
 static int probe_device(struct worker *w)
 {
-	return unless_inherited(w, device_probe(w->disk.path));
+	return inherits(w) ? 0 : device_probe(w->disk.path);
 }
 
 static int link_device(struct worker *w)
