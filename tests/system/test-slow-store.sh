@@ -4,38 +4,11 @@
 set -euo pipefail
 # shellcheck source=tests/lib/zswapd.sh
 . "$(dirname "$0")/../lib/zswapd.sh"
+# shellcheck source=tests/lib/throttle.sh
+. "$lib/throttle.sh"
 
 test_begin findmnt
 n=$TEST_NAME
-
-# throttle_new BYTES_PER_SECOND: a cgroup that writes no faster to the disk of $TEST_DIR; its path
-# goes to $throttle.
-throttle_new()
-{
-	local number dir
-	number=$(findmnt -n -o MAJ:MIN --target "$TEST_DIR" | tr -d ' ')
-	# A limit belongs to the whole disk.
-	[ ! -e "/sys/dev/block/$number/partition" ] || number=$(cat "/sys/dev/block/$number/../dev")
-	[ -e "/sys/dev/block/$number" ] || skip "$TEST_DIR lies on no block device of its own, which could be throttled"
-	for dir in /sys/fs/cgroup/blkio /sys/fs/cgroup /sys/fs/cgroup/unified; do
-		if [ -e "$dir/blkio.throttle.write_bps_device" ]; then
-			throttle=$dir/zswapd-$n
-			mkdir "$throttle"
-			cleanup_push rmdir "$throttle"
-			echo "$number $1" >"$throttle/blkio.throttle.write_bps_device" 2>/dev/null && return
-			skip "the disk $number cannot be throttled"
-		fi
-		if grep -qw io "$dir/cgroup.controllers" 2>/dev/null; then
-			echo +io >"$dir/cgroup.subtree_control"
-			throttle=$dir/zswapd-$n
-			mkdir "$throttle"
-			cleanup_push rmdir "$throttle"
-			echo "$number wbps=$1" 2>/dev/null >"$throttle/io.max" && return
-			skip "the disk $number cannot be throttled"
-		fi
-	done
-	skip "the kernel cannot throttle a disk for a cgroup here"
-}
 
 throttle_new $((8 << 20))
 zswapd_start "$n" device.size=96M swap.enable=no memory.limit=16M store.path="$TEST_DIR/store" store.size=96M
