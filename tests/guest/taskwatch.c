@@ -18,9 +18,7 @@
  *
  * Exit status: 0 all right, 1 it is not, 2 usage.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -28,18 +26,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/util.h"
+#include "tests/guest/proc.h"
 
 /* include/linux/sched.h, the same from 5.6 to today. */
 #define PF_MEMALLOC_NOIO  0x00080000u
 #define PF_LOCAL_THROTTLE 0x00100000u
 #define PF_WANTED	  (PF_MEMALLOC_NOIO | PF_LOCAL_THROTTLE)
 
-#define MAX_TASKS	  256
+#define MAX_TASKS	  2048
 #define SAMPLE_NS	  100000000
 #define SETTLED_NS	  UINT64_C(1000000000)
 #define NS_PER_SECOND	  1e9
@@ -74,59 +72,6 @@ static volatile sig_atomic_t ended;
 static void on_signal(int sig)
 {
 	ended = 1;
-}
-
-/* --- reading /proc without allocating -----------------------------------------------------------
- */
-
-/* Bytes read, or negative errno; the buffer is a string afterwards. */
-static ssize_t read_text(const char *path, char *buf, size_t size)
-{
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, size - 1);
-	if (n < 0)
-		return -errno;
-	buf[n] = '\0';
-	return n;
-}
-
-static uint64_t field_of(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-struct dir_entry {
-	uint64_t ino;
-	int64_t off;
-	unsigned short len;
-	unsigned char type;
-	char name[];
-};
-
-/* Calls each(arg, number) for the entries of a directory that are numbers. */
-static void each_number(const char *path, void (*each)(void *arg, int number), void *arg)
-{
-	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char buf[4096] __attribute__((aligned(8)));
-	long n;
-
-	while (fd >= 0 && (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct dir_entry *e = (const struct dir_entry *)(buf + at);
-			char *end;
-			long number = strtol(e->name, &end, 10);
-
-			if (!*end && number > 0)
-				each(arg, (int)number);
-			at += e->len;
-		}
-	}
 }
 
 /* --- sampling -----------------------------------------------------------------------------------
@@ -182,14 +127,14 @@ static void sample_thread(void *arg, int tid)
 	char state;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", p->pid, tid);
-	if (read_text(path, stat, sizeof(stat)) <= 0)
+	if (proc_read(path, stat, sizeof(stat)) <= 0)
 		return;
 	open = strchr(stat, '(');
 	at = strrchr(stat, ')');
 	if (!open || !at || sscanf(at + 2, "%c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", p->pid, tid);
-	if (read_text(path, status, sizeof(status)) <= 0)
+	if (proc_read(path, status, sizeof(status)) <= 0)
 		return;
 	if (state == 'Z' || state == 'X')
 		return;
@@ -199,10 +144,10 @@ static void sample_thread(void *arg, int tid)
 		return;
 	memcpy(t->name, name, sizeof(name));
 	now = now_ns();
-	switches = field_of(status, "\nvoluntary_ctxt_switches:\t") +
-		   field_of(status, "\nnonvoluntary_ctxt_switches:\t");
+	switches = proc_field(status, "\nvoluntary_ctxt_switches:\t") +
+		   proc_field(status, "\nnonvoluntary_ctxt_switches:\t");
 	note_state(t, state, switches, now);
-	t->swap_kib = max_u64(t->swap_kib, field_of(status, "\nVmSwap:"));
+	t->swap_kib = max_u64(t->swap_kib, proc_field(status, "\nVmSwap:"));
 	if (now - t->first_ns > SETTLED_NS)
 		t->flags_lacked |= PF_WANTED & ~flags;
 }
@@ -214,7 +159,7 @@ static void sample_process(void *arg, int pid)
 	bool ours = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	if (read_text(path, text, sizeof(text)) <= 0)
+	if (proc_read(path, text, sizeof(text)) <= 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	for (int i = 0; i < p.w->nr_names; i++)
@@ -222,9 +167,9 @@ static void sample_process(void *arg, int pid)
 	if (!ours)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	each_number(path, sample_thread, &p);
+	proc_each(path, sample_thread, &p);
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	if (read_text(path, text, sizeof(text)) <= 0)
+	if (proc_read(path, text, sizeof(text)) <= 0)
 		return;
 	for (unsigned i = 0; i < p.w->nr; i++) {
 		struct task *t = &p.w->tasks[i];
@@ -304,7 +249,7 @@ int main(int argc, char **argv)
 	if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
 		fprintf(stderr, "taskwatch: mlockall: %s\n", strerror(errno));
 	for (last = now_ns(); !ended; last = now) {
-		each_number("/proc", sample_process, &w);
+		proc_each("/proc", sample_process, &w);
 		nanosleep(&pause, NULL);
 		now = now_ns();
 		gap = max_u64(gap, now - last);
