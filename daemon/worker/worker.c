@@ -220,6 +220,16 @@ static bool may_another_try(const struct worker *w, int error)
 	return error != -EBADMSG && kept_get(w->supervised.kept, KEPT_STATE) >= 0;
 }
 
+/* The supervisor's to remove, if there is one.  While we live nobody else listens there. */
+static void forget_listener(const struct worker *w)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), DEVICE_RUN_DIR "/%s.sock", w->config.device_name);
+	if (!supervised_by(&w->supervised))
+		unlink(path);
+}
+
 static enum worker_exit run(struct worker *w)
 {
 	int r = steps_run(w);
@@ -235,6 +245,7 @@ static enum worker_exit run(struct worker *w)
 	if (r > 0)
 		return WORKER_AGAIN;
 	steps_undo(w);
+	forget_listener(w);
 	log_info("stopped");
 	return r == 0 ? WORKER_STOPPED : WORKER_FAILED;
 }
