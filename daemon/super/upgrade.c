@@ -212,6 +212,11 @@ void upgrade_begin(struct super *s)
 		answer(s, EBUSY, "another is under way");
 		return;
 	}
+	if (kept_get(&s->kept, KEPT_STATE) < 0) {
+		answer(s, EOPNOTSUPP,
+		       "nobody can take this device over; stop zswapd and start it again");
+		return;
+	}
 	u->deadline = now_ns() + ASK_NS;
 	u->follows = false;
 	if (!*u->program || run_start(&u->run, argv) < 0)
@@ -245,6 +250,10 @@ static void become(struct super *s)
 
 	if (!s->worker.pid || !s->worker.ready || s->worker.link < 0) {
 		refuse(s, EAGAIN, "another worker is just taking over; try again");
+		return;
+	}
+	if (s->stop_signal) {
+		refuse(s, ECANCELED, "zswapd is being stopped");
 		return;
 	}
 	answer(s, 0, u->reason);
