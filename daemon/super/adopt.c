@@ -40,12 +40,17 @@ static int hear(struct super *s, int sock)
 			continue;
 		s->worker.pid = (pid_t)strtol(m.text, NULL, 10);
 		s->worker.pidfd = (int)syscall(SYS_pidfd_open, s->worker.pid, 0);
-		if (s->worker.pidfd >= 0)
-			return 0;
-		if (errno != ESRCH)
+		if (s->worker.pidfd < 0 && errno != ESRCH)
 			return -errno;
-		/* It died with its last word, but what it kept is here. */
-		s->worker.pid = 0;
+		/*
+		 * It may have died with its last word, but what it kept is here.  The link tells
+		 * whether the pid was still its own.
+		 */
+		pfd.events = 0;
+		if (s->worker.pidfd < 0 || poll(&pfd, 1, 0) != 0) {
+			s->worker.pidfd = close_fd(s->worker.pidfd);
+			s->worker.pid = 0;
+		}
 		return 0;
 	}
 	return -ETIMEDOUT;

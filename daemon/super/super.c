@@ -63,6 +63,7 @@ static void go(struct super *s)
 		s->standby = CHILD_NULL;
 		s->worker.ready = false;
 		s->worker.since = now_ns();
+		child_signal(&s->worker, SIGCONT); /* should somebody have stopped it */
 		if (link_send(s->worker.link, LINK_GO, NULL, -1) == 0)
 			return;
 		child_end(&s->worker);
@@ -107,6 +108,19 @@ static void replace(struct super *s, pid_t pid, int status, bool lived)
 			s->in_a_row, (double)pause / 1e9);
 }
 
+static void end_without_pages(struct super *s, pid_t pid, int status, bool ready)
+{
+	char how[32] = "";
+
+	if (status != -1)
+		snprintf(how, sizeof(how), " (%s %d)", WIFEXITED(status) ? "status" : "signal",
+			 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	log_err("worker %d has ended%s %s", pid, how,
+		ready ? "and keeps nothing for a successor; what was swapped to its device is lost"
+		      : "before it was ready");
+	end(s, EXIT_FAILURE);
+}
+
 static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived, bool ready)
 {
 	bool exited = status != -1 && WIFEXITED(status);
@@ -117,14 +131,10 @@ static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived,
 		end(s, EXIT_FAILURE);
 	else if (holds_pages(s))
 		replace(s, pid, status, ready && lived > LIVED_NS);
-	else if (status == -1)
+	else if (status == -1 && s->stopping)
 		end(s, EXIT_SUCCESS); /* it has let go of its pages, in order */
-	else {
-		log_err("worker %d was ended by signal %d before %s", pid,
-			exited ? 0 : WTERMSIG(status),
-			ready ? "its pages could be kept" : "it was ready");
-		end(s, EXIT_FAILURE);
-	}
+	else
+		end_without_pages(s, pid, status, ready);
 }
 
 /*
@@ -308,7 +318,7 @@ static void do_what_is_due(struct super *s)
 		go(s);
 	if (s->fork_at && now >= s->fork_at && wants_standby(s))
 		fork_standby(s);
-	if (s->upgrade.replace && s->standby.ready) {
+	if (s->upgrade.replace && s->standby.ready && !s->stop_signal) {
 		s->upgrade.replace = false;
 		s->replacing = true;
 		log_info("upgrade: worker %d is replaced", s->worker.pid);

@@ -429,6 +429,42 @@ static void who_was_stopped_judges_nobody(void **state)
 	end(&d);
 }
 
+static void a_stopped_standby_goes_all_the_same(void **state)
+{
+	struct daemon d;
+
+	begin(&d);
+	WAIT_FOR(page->standby);
+	kill(page->standby, SIGSTOP);
+	kill(page->worker, SIGKILL);
+	WAIT_FOR(page->served == 2);
+	end(&d);
+}
+
+/* Whoever is adopted is nobody's child, so that how it ended is not known. */
+static void an_adopted_worker_that_keeps_nothing(void **state)
+{
+	struct daemon d;
+
+	begin_with(&d, false);
+	WAIT_FOR(page->worker);
+	kill(d.pid, SIGKILL);
+	waitpid(d.pid, NULL, 0);
+	launch(&d);
+	poll(NULL, 0, 500);
+	kill(page->worker, SIGKILL);
+	assert_int_equal(await_end(&d), EXIT_FAILURE);
+	remove_lock(&d);
+	/* But one that stops is no failure. */
+	begin_with(&d, false);
+	WAIT_FOR(page->worker);
+	kill(d.pid, SIGKILL);
+	waitpid(d.pid, NULL, 0);
+	launch(&d);
+	poll(NULL, 0, 500);
+	end(&d);
+}
+
 static int needs_root(void **state)
 {
 	if (geteuid() != 0)
@@ -451,6 +487,8 @@ int main(void)
 		cmocka_unit_test(a_successor_has_what_runs),
 		cmocka_unit_test(what_the_manager_has_is_not_held_twice),
 		cmocka_unit_test(who_was_stopped_judges_nobody),
+		cmocka_unit_test(a_stopped_standby_goes_all_the_same),
+		cmocka_unit_test(an_adopted_worker_that_keeps_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, needs_root, NULL);
