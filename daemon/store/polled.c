@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/textfile.h"
 #include "common/util.h"
+#include "daemon/store/restrict.h"
 #include "daemon/store/ring.h"
 
 #include <errno.h>
@@ -78,9 +79,18 @@ void polled_pace_found(struct polled_pace *p, uint64_t now)
 
 /* --- the ring --- */
 
+static int enable(struct polled *p)
+{
+	static const uint8_t ops[] = {IORING_OP_READ, IORING_OP_READ_FIXED};
+	static const uint8_t registers[] = {IORING_REGISTER_BUFFERS, IORING_UNREGISTER_FILES};
+
+	return restrict_enable(&p->u, &(struct restrict_lists){ops, ARRAY_SIZE(ops), registers,
+							       ARRAY_SIZE(registers)});
+}
+
 int polled_init(struct polled *p, int fd)
 {
-	struct io_uring_params params = {.flags = IORING_SETUP_IOPOLL};
+	struct io_uring_params params = {.flags = IORING_SETUP_IOPOLL | IORING_SETUP_R_DISABLED};
 	int r;
 
 	memset(p, 0, sizeof(*p));
@@ -88,6 +98,8 @@ int polled_init(struct polled *p, int fd)
 	if (r < 0)
 		return r;
 	r = io_uring_register_files(&p->u, &fd, 1);
+	if (r == 0)
+		r = enable(p);
 	if (r < 0) {
 		io_uring_queue_exit(&p->u);
 		return r;

@@ -2,6 +2,7 @@
 #include "daemon/store/ring.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/store/restrict.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +14,18 @@
 #define SUBMIT_PAUSE_NS 1000000
 #define SUBMIT_TRIES	30000 /* half a minute */
 
+static int enable(struct ring *r)
+{
+	static const uint8_t ops[] = {IORING_OP_READ,	  IORING_OP_READ_FIXED,
+				      IORING_OP_WRITE,	  IORING_OP_WRITE_FIXED,
+				      IORING_OP_POLL_ADD, IORING_OP_URING_CMD};
+	static const uint8_t registers[] = {IORING_REGISTER_BUFFERS_UPDATE,
+					    IORING_UNREGISTER_FILES};
+
+	return restrict_enable(&r->u, &(struct restrict_lists){ops, ARRAY_SIZE(ops), registers,
+							       ARRAY_SIZE(registers)});
+}
+
 int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers)
 {
 	struct io_uring_params p = {
@@ -20,8 +33,8 @@ int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers)
 		 * COOP_TASKRUN: completions are delivered when the thread enters the kernel anyway
 		 * (it does so all the time) instead of by an interrupt to its CPU.
 		 */
-		.flags =
-			IORING_SETUP_CQSIZE | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+		.flags = IORING_SETUP_CQSIZE | IORING_SETUP_COOP_TASKRUN |
+			 IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED,
 		.cq_entries = entries * 4,
 	};
 	int ret;
@@ -45,9 +58,13 @@ int ring_init(struct ring *r, unsigned entries, int store_fd, unsigned nbuffers)
 		if (ret < 0)
 			goto fail;
 	}
+	ret = enable(r);
+	if (ret < 0)
+		goto fail;
 	return 0;
 fail:
-	log_err("io_uring: cannot register the store or %u buffers: %s", nbuffers, strerror(-ret));
+	log_err("io_uring: cannot register the store, %u buffers or what is allowed: %s", nbuffers,
+		strerror(-ret));
 	io_uring_queue_exit(&r->u);
 	return ret;
 }

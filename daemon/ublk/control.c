@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/thread.h"
 #include "common/util.h"
+#include "daemon/store/restrict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,9 +177,22 @@ static int logged(int r, enum ublk_ctrl_nr nr, uint32_t id)
 	return r;
 }
 
+static int make_ring(struct ublk_control *c)
+{
+	static const uint8_t ops[] = {IORING_OP_URING_CMD};
+	struct io_uring_params p = {.flags = IORING_SETUP_SQE128 | IORING_SETUP_R_DISABLED};
+	int r = io_uring_queue_init_params(CONTROL_ENTRIES, &c->ring, &p);
+
+	if (r < 0)
+		return r;
+	r = restrict_enable(&c->ring, &(struct restrict_lists){ops, ARRAY_SIZE(ops), NULL, 0});
+	if (r < 0)
+		io_uring_queue_exit(&c->ring);
+	return r;
+}
+
 int ublk_control_open(struct ublk_control **ret)
 {
-	struct io_uring_params p = {.flags = IORING_SETUP_SQE128};
 	struct ublk_control *c = calloc(1, sizeof(*c));
 	int r;
 
@@ -193,7 +207,7 @@ int ublk_control_open(struct ublk_control **ret)
 		free(c);
 		return r;
 	}
-	r = io_uring_queue_init_params(CONTROL_ENTRIES, &c->ring, &p);
+	r = make_ring(c);
 	if (r < 0) {
 		log_err("ublk: cannot set up a ring for commands: %s", strerror(-r));
 		close_fd(c->fd);
