@@ -73,7 +73,7 @@ mode()
 }
 mode /run/zswapd 755
 mode "/run/zswapd/$n.sock" 600
-mode "/run/zswapd/$n.lock" 644
+mode "/run/zswapd/$n.lock" 600
 mode "/run/zswapd/$n.port" 644
 mode "$store" 600
 mode /dev/zswap 755
