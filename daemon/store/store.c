@@ -419,11 +419,18 @@ static int open_copy(struct store *s, const struct store_options *o, uint64_t *r
 	r = s->is_file ? 0 : device_extent(s, o->size, ret_extent);
 	if (r == 0)
 		r = probe_direct(s->fd, s->path, s->is_file, &s->dio_align);
-	if (r == 0)
-		r = check_kept(s, o->keep, *ret_extent);
-	if (r == 0)
-		warn_if_elsewhere(s, &st);
-	return r;
+	if (r < 0)
+		return r;
+	r = check_kept(s, o->keep, *ret_extent);
+	if (r < 0 && (r == -ESTALE || (s->is_file && (uint64_t)st.st_size != *ret_extent)))
+		return r;
+	if (r < 0) {
+		/* It is the other process's in any case, and pages in memory need no store. */
+		log_warn("store %s is taken over all the same, for the pages in memory", s->path);
+		memcpy(s->id, o->keep, sizeof(s->id));
+	}
+	warn_if_elsewhere(s, &st);
+	return 0;
 }
 
 static void free_store_p(struct store **s)

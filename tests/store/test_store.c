@@ -533,6 +533,29 @@ static void a_file_to_keep_is_not_changed(void **state)
 	assert_int_equal(peek(path, 100), 'x');
 }
 
+/* What a process has open goes to the next one also when it can't be read any more. */
+static void a_copy_that_can_not_be_read_is_kept(void **state)
+{
+	const char *path = scratch_path(&scratch, "store");
+	struct store_options o = {.path = path, .size = MIB(8)};
+	uint8_t id[STORE_ID_SIZE];
+	struct store *s = opened(path, MIB(8));
+
+	memcpy(id, s->id, sizeof(id));
+	store_free(s);
+	o.keep = id;
+	o.fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(o.fd >= 0);
+	assert_int_equal(store_open(&s, &o), 0);
+	assert_memory_equal(s->id, id, sizeof(id));
+	assert_int_equal(s->nplaces, 6);
+	store_free(s);
+	/* But not as one of another size. */
+	o.size = MIB(6);
+	assert_true(store_open(&s, &o) < 0);
+	close(o.fd);
+}
+
 /* --- devices --- */
 
 static void a_device_to_keep_is_not_changed(void **state)
@@ -715,6 +738,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(active_swap_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(copy_on_write_is_turned_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_to_keep_is_not_changed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_copy_that_can_not_be_read_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_device_to_keep_is_not_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_blank_device_is_formatted_and_accepted_again,
 						setup, teardown),
