@@ -132,11 +132,12 @@ static int allow_memory(scmp_filter_ctx ctx)
 
 static int allow_sockets(scmp_filter_ctx ctx)
 {
-	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, S(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, S(socket), 1,
+				 SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
 
 	return r ? r
 		 : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, S(socket), 1,
-				    SCMP_A0(SCMP_CMP_EQ, AF_NETLINK));
+				    SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0));
 }
 
 static int add_worker(scmp_filter_ctx ctx)
@@ -160,10 +161,11 @@ static int refuse_sockets(scmp_filter_ctx ctx, uint32_t action)
 	for (unsigned family = 0; family <= AF_NETLINK && r == 0; family++) {
 		if (family != AF_UNIX && family != AF_NETLINK)
 			r = seccomp_rule_add(ctx, action, S(socket), 1,
-					     SCMP_A0_32(SCMP_CMP_EQ, family));
+					     SCMP_A0_32(SCMP_CMP_EQ, family, 0));
 	}
 	return r ? r
-		 : seccomp_rule_add(ctx, action, S(socket), 1, SCMP_A0_32(SCMP_CMP_GT, AF_NETLINK));
+		 : seccomp_rule_add(ctx, action, S(socket), 1,
+				    SCMP_A0_32(SCMP_CMP_GT, AF_NETLINK, 0));
 }
 
 static int refuse_namespaces(scmp_filter_ctx ctx, uint32_t action)
