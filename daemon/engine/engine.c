@@ -77,6 +77,9 @@ static int new_histograms(struct engine *e)
 	return 0;
 }
 
+/* So many take some 2 ms. */
+#define HOLD_FRAMES 16u
+
 static int engine_init(struct engine *e, const struct engine_options *o)
 {
 	int r;
@@ -104,19 +107,26 @@ static int engine_init(struct engine *e, const struct engine_options *o)
 		return r;
 	if (o->state_fd >= 0) {
 		r = recovery_new(&e->recovery, e->state);
-		return r < 0 || o->standby ? r : engine_take_over(e);
+		if (r < 0 || o->standby)
+			return r;
+		/* Nobody holds these pages now: the sooner they are locked, the fewer get lost. */
+		while (front_hold(e->front, HOLD_FRAMES))
+			;
+		return engine_take_over(e);
 	}
 	limit_init(e, o);
 	recover_sort_out(e);
 	return 0;
 }
 
-/* So many take some 2 ms. */
-#define HOLD_FRAMES 16u
-
 bool engine_standby_hold(struct engine *e)
 {
 	return e->recovery && front_hold(e->front, HOLD_FRAMES);
+}
+
+bool engine_hold(struct engine *e)
+{
+	return !e->recovery && e->front->held && front_hold(e->front, HOLD_FRAMES);
 }
 
 int engine_take_over(struct engine *e)

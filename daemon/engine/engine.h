@@ -135,6 +135,12 @@ void engine_free(struct engine *e);
 bool engine_standby_hold(struct engine *e);
 int engine_take_over(struct engine *e);
 
+/*
+ * The same for frames that came between the last look and the death of the other process, once this
+ * one has taken over: the mover's, until it returns false.
+ */
+bool engine_hold(struct engine *e);
+
 /* The memfds, for a successor.  Owned by the engine. */
 int engine_state_fd(const struct engine *e);
 int engine_front_fd(const struct engine *e);

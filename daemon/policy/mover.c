@@ -118,7 +118,7 @@ static void *mover_main(void *arg)
 	uint64_t kicked = 0, wait = JOBS_IDLE, due = JOBS_IDLE;
 	struct jobs jobs = {0};
 	struct evictor *v;
-	bool more = false;
+	bool more = false, holding = true;
 
 	m->result = evictor_prepare(&v, m->e);
 	sem_post(&m->ready);
@@ -136,6 +136,9 @@ static void *mover_main(void *arg)
 		if (evictor_wait(v, min_u64(timeout, wait)))
 			kicked = now_ns();
 		more = mover_round(v, now_ns() - kicked >= IDLE_NS);
+		/* What is not in our page tables is not locked, though it may be there. */
+		holding = holding && engine_hold(m->e);
+		more |= holding;
 		wait = jobs_turn(&jobs, v, &due);
 		evictor_judge_shrink(v);
 	}
