@@ -5,7 +5,7 @@
  * usage: gaps DEVICE SECONDS COUNT [FILE]
  *
  * Output: "reads N failed N", then the COUNT longest waits in ms, one a line, longest first.  FILE
- * gets all waits of a millisecond or more (tests/system/stalls.h).
+ * gets all waits of 2 ms or more (tests/system/stalls.h).
  */
 #include "common/util.h"
 #include "tests/system/stalls.h"

@@ -80,7 +80,7 @@ static const char usage_text[] =
 	"  --corpus-limit SIZE use no more of the corpus\n"
 	"  --timeout S         (900) give up, whatever hangs\n"
 	"  --report json       one line of JSON instead of a table\n"
-	"  --stalls FILE       each touch that took a millisecond or more: when and how long, in us\n"
+	"  --stalls FILE       each touch that took 2 ms or more: when and how long, in us\n"
 	"  --progress          name each phase on stderr when it starts\n"
 	"Exit status: 0 all right, 1 wrong bytes, 2 usage, 3 page lost (SIGBUS), 4 anything else.\n";
 

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define STALL_MIN_NS 1000000u
-#define STALLS_MAX   65536u
+#define STALL_MIN_NS 2000000u
+#define STALLS_MAX   262144u
 
 struct stall {
 	uint64_t start_ns; /* now_ns() */

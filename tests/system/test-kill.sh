@@ -15,6 +15,8 @@
 set -euo pipefail
 # shellcheck source=tests/lib/zswapd.sh
 . "$(dirname "$0")/../lib/zswapd.sh"
+# shellcheck source=tests/lib/kills.sh
+. "$lib/kills.sh"
 case=${1-}
 kills=${2:-30}
 
@@ -53,11 +55,11 @@ start_program()
 	cleanup_push zswapd_abort_dead "$name"
 	"$PAGELOAD" --pages "$corpus" --size 192M --verify --same word --threads 2 --mode rw --write-share 50 \
 		--seconds $((seconds + 60)) --cgroup "$CGROUP" --timeout $((seconds + 200)) --report json \
-		--stalls "$TEST_DIR/stalls" >"$TEST_DIR/load.json" 2>"$TEST_DIR/load.log" &
+		--stalls "$TEST_DIR/stalls" --progress >"$TEST_DIR/load.json" 2>"$TEST_DIR/load.log" &
 	load=$!
 	cleanup_pid $load
-	wait_for "[ \"\$(awk -v d=$device '\$1 == d { print \$4 }' /proc/swaps)\" -gt 80000 ] || has_ended $load" 90 ||
-		fail "hardly anything is swapped"
+	wait_for "grep -q 'phase rw' $TEST_DIR/load.log || has_ended $load" 120 || fail "the program does not get ready"
+	[ "$(awk -v d="$device" '$1 == d { print $4 }' /proc/swaps)" -gt 80000 ] || fail "hardly anything is swapped"
 }
 
 # Ends it, and it must have found every byte.
@@ -81,43 +83,6 @@ check_whole()
 	! grep -q 'is given up\|are lost' "$log" || fail "$(grep 'is given up\|are lost' "$log")"
 }
 
-# Beside each kill the longest access that it can have to do with: one under way between the kill and
-# 0.2 s after the daemon was whole.  Those below 1 ms are not noted.
-report()
-{
-	awk '
-		FNR == NR { start[n] = $1; end[n++] = $1 + $2; next }
-		{
-			longest = 1000
-			for (; first < n && end[first] < $2 - 10000000; first++)
-				;
-			for (i = first; i < n && start[i] < $3 + 200000; i++)
-				if (end[i] > $2 && end[i] - start[i] > longest)
-					longest = end[i] - start[i]
-			kind = $1 ~ /^(worker|heir)$/ ? "worker" : $1
-			print kind, longest / 1000, ($3 - $2) / 1000
-		}' <(sort -n "$TEST_DIR/stalls") "$TEST_DIR/kills" >"$TEST_DIR/costs"
-	printf '%-12s %5s  %28s  %28s\n' killed times 'longest access, ms' 'until whole again, ms'
-	printf '%-12s %5s  %8s %9s %9s  %8s %9s %9s\n' '' '' p50 p99 max p50 p99 max
-	for kind in worker both again supervisor all storm; do
-		grep -q "^$kind " "$TEST_DIR/costs" || continue
-		printf '%-12s %5s ' $kind "$(grep -c "^$kind " "$TEST_DIR/costs")"
-		for column in 2 3; do
-			awk -v k=$kind -v c=$column '$1 == k { print $c }' "$TEST_DIR/costs" | sort -g | awk '
-				{ v[NR] = $1 }
-				function at(share) { return v[int(NR * share + 0.999999)] }
-				END { printf " %8.1f %9.1f %9.1f ", at(0.5), at(0.99), v[NR] }'
-		done
-		echo
-	done
-}
-
-# The processes that were killed, at least as many as asked for if there was the time.
-killed()
-{
-	awk '$1 == "both" || $1 == "again" { n++ } $1 == "all" { n += 2 } { n++ } END { print n + 0 }' "$TEST_DIR/kills"
-}
-
 case $case in
 fio)
 	start_kept "${settings[@]}" swap.enable=no
@@ -139,7 +104,7 @@ fio)
 	wait $fio || status=$?
 	[ $status -eq 0 ] || fail "fio ended with status $status: $(cat "$TEST_DIR/fio.log")"
 	grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio: $(cat "$TEST_DIR/fio.log")"
-	echo "$(killed) processes killed under fio"
+	echo "$(kills_count "$TEST_DIR") processes killed under fio"
 	;;
 swap)
 	test_swaps
@@ -149,7 +114,7 @@ swap)
 	end_program
 	is_swapping "$DEVICE" || fail "$DEVICE is not swap any more"
 	[ "$(grep -c "^$device " /proc/swaps)" -eq 1 ] || fail "$device is swap more than once"
-	echo "$(killed) processes killed under a program that swaps"
+	echo "$(kills_count "$TEST_DIR") processes killed under a program that swaps"
 	;;
 row)
 	test_swaps
@@ -213,7 +178,7 @@ orphan)
 	;;
 *) fail "there is no case '$case'" ;;
 esac
-report
+kills_report "$TEST_DIR"
 check_whole
 [ "$case" = fio ] || wait_freed "$name"
 zswapd_stop "$name"
