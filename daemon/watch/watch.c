@@ -23,6 +23,18 @@ static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 /* The page of this process, for its handler. */
 static struct watch *page;
 
+/*
+ * What a report of a crash would otherwise read from a disk first, while swap stands still: the
+ * unwinder and the time zone.  Whoever is forked has both.
+ */
+static void load_libraries(void)
+{
+	void *frames[1];
+
+	backtrace(frames, 1);
+	tzset();
+}
+
 static int map_page(struct watch **ret, int fd)
 {
 	void *p = mmap(NULL, sizeof(struct watch), PROT_READ | PROT_WRITE,
@@ -31,6 +43,7 @@ static int map_page(struct watch **ret, int fd)
 	if (p == MAP_FAILED)
 		return -errno;
 	*ret = p;
+	load_libraries();
 	return 0;
 }
 
@@ -121,11 +134,8 @@ static void crashed(int sig, siginfo_t *si, void *context)
 void watch_catch_crashes(struct watch *w)
 {
 	struct sigaction sa = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO};
-	void *frames[1];
 
 	page = w;
-	/* The first call loads the unwinder, which the handler must not have to do. */
-	backtrace(frames, 1);
 	sigfillset(&sa.sa_mask);
 	for (size_t i = 0; i < ARRAY_SIZE(crash_signals); i++)
 		sigaction(crash_signals[i], &sa, NULL);
