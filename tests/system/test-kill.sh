@@ -168,8 +168,6 @@ orphan)
 	kill "$worker"
 	wait_for "has_ended $worker" 60 || fail "a worker alone does not end"
 	grep -q 'zswapd: stopped$' "$log" || fail "a worker alone does not stop in order"
-	# Nobody but a supervisor takes its socket away.
-	rm -f "/run/zswapd/$name.sock"
 	ZSWAPD_PIDS[$name]=
 	check_nothing_left "$name"
 	echo "swapped off and ended alone"
