@@ -100,7 +100,7 @@
 	X(takeover_counted, TAKEOVER)                             \
 	X(takeover_sorting_out, TAKEOVER)                         \
 	X(takeover_sorted_out, TAKEOVER)                          \
-	X(takeover_place_uncertain, STORE)
+	X(evict_frame_punched, STORE)
 
 enum crash_point {
 #define CRASH_POINT_ID(name, where) CRASH_##name,

@@ -20,8 +20,9 @@
 
 enum place_use {
 	PLACE_FREE = 0,
-	PLACE_UNCERTAIN = 1,
-	PLACE_USED = 2,
+	PLACE_USED = 1,
+	/* A former process was writing a segment there, and the drive may not have done with it. */
+	PLACE_LATE = 2,
 };
 
 static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
@@ -35,40 +36,26 @@ static void kicked(struct ring_op *op, int32_t res, uint32_t flags)
 	v->kick_armed = false;
 }
 
-static void push_places(struct evictor *v, const uint8_t *use, enum place_use which)
-{
-	for (uint32_t i = v->e->state->geo.nplaces; i-- > 0;) {
-		if (use[i] == which)
-			v->places[v->nplaces++] = i;
-	}
-}
-
 /*
- * What no record names is free.  A sealed segment with a place was being written when a former
- * process died.  The device may not have done with that write: nothing else should go to the place
- * soon, so it lies at the bottom.
+ * What no record names is free.  A segment that is sealed and has a place was being written when a
+ * former process died.  Nobody can tell when that write is over, so it is made harmless whenever it
+ * comes: the segment is written to the same place again, with the same bytes, and the memory that
+ * the former process gave to the drive is used for nothing else; see free_frame().
  */
 static void init_places(struct evictor *v)
 {
-	uint8_t *use = v->place_use;
-
 	for (uint32_t i = 0; i < v->e->state->nsegments; i++) {
 		struct segment *s = &v->e->state->segments[i];
-		struct segment_where where = segment_where_load(s);
+		uint32_t place = segment_where_load(s).place;
 
-		if (where.place == SEGMENT_NONE)
-			continue;
-		if (segment_state_load(s) == SEGMENT_STORED ||
-		    segment_state_load(s) == SEGMENT_RETIRED) {
-			use[where.place] |= PLACE_USED;
-		} else if (segment_state_load(s) == SEGMENT_SEALED) {
-			use[where.place] |= PLACE_UNCERTAIN;
-			segment_where_set(s, where.frame, SEGMENT_NONE);
-			CRASH_POINT(takeover_place_uncertain);
-		}
+		if (place != SEGMENT_NONE)
+			v->place_use[place] =
+				segment_state_load(s) == SEGMENT_SEALED ? PLACE_LATE : PLACE_USED;
 	}
-	push_places(v, use, PLACE_UNCERTAIN);
-	push_places(v, use, PLACE_FREE);
+	for (uint32_t i = v->e->state->geo.nplaces; i-- > 0;) {
+		if (v->place_use[i] == PLACE_FREE)
+			v->places[v->nplaces++] = i;
+	}
 }
 
 static void release(struct evictor *v)
@@ -272,6 +259,22 @@ void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32
 	v->retiring[v->nretiring++] = (struct retiring){.segment = id, .frame = frame};
 }
 
+/*
+ * The frame of a segment with that place is free.  If a write of a former process may still read
+ * it, its pages go back to the system, which leaves them to the drive for as long as it needs them.
+ */
+static void free_frame(struct evictor *v, uint32_t frame, uint32_t place)
+{
+	if (place == SEGMENT_NONE || v->place_use[place] != PLACE_LATE ||
+	    !front_discard(v->e->front, frame)) {
+		front_put(v->e->front, frame);
+		return;
+	}
+	CRASH_POINT(evict_frame_punched);
+	evictor_register_frame(v, frame, false);
+	v->place_use[place] = PLACE_USED;
+}
+
 static bool reap_retiring(struct evictor *v)
 {
 	unsigned kept = 0;
@@ -284,7 +287,8 @@ static bool reap_retiring(struct evictor *v)
 			v->retiring[kept++] = *t;
 			continue;
 		}
-		front_put(v->e->front, t->frame);
+		free_frame(v, t->frame,
+			   segment_where_load(&v->e->state->segments[t->segment]).place);
 		CRASH_POINT(evict_frame_freed);
 		v->freed++;
 		any = true;
@@ -327,12 +331,16 @@ static bool free_segment(struct evictor *v, uint32_t id)
 	if (where.frame != SEGMENT_NONE) {
 		atomic_store_explicit(&v->e->frame_segment[where.frame], SEGMENT_NONE,
 				      memory_order_relaxed);
-		front_put(v->e->front, where.frame);
+		free_frame(v, where.frame, where.place);
 		v->freed++;
 		CRASH_POINT(free_frame_free);
 	}
 	if (where.place != SEGMENT_NONE) {
-		evictor_put_place(v, where.place);
+		/* A late write may come to the place of one that was never stored. */
+		if (state == SEGMENT_SEALED)
+			evictor_put_place_last(v, where.place);
+		else
+			evictor_put_place(v, where.place);
 		CRASH_POINT(free_place_free);
 	}
 	return true;

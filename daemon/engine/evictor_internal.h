@@ -121,6 +121,8 @@ void evictor_retire_frame(struct evictor *v, uint32_t id, uint32_t frame, uint32
 
 /* The place is free, and the next to be used. */
 void evictor_put_place(struct evictor *v, uint32_t place);
+/* Of all free places it is taken last. */
+void evictor_put_place_last(struct evictor *v, uint32_t place);
 
 /* Frames of the front tier are registered buffers of the mover's ring, one each. */
 void evictor_register_frame(struct evictor *v, uint32_t frame, bool present);

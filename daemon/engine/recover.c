@@ -80,7 +80,11 @@ static bool recover_record(struct engine *e, struct segment *s)
 	case SEGMENT_SEALED:
 		if (!frame || !front_claim(e->front, where.frame))
 			return false;
-		/* A sealed segment's place: see evictor.c, init_places(). */
+		/* The write that was under way may still come: see evictor.c, init_places(). */
+		if (place && places[where.place])
+			where.place = SEGMENT_NONE;
+		else if (place)
+			places[where.place] = true;
 		segment_where_set(s, where.frame, where.place);
 		segment_state_set(s, SEGMENT_SEALED);
 		return true;
@@ -237,7 +241,7 @@ void recover_sort_out(struct engine *e)
 			atomic_fetch_add(&e->places_retired, 1);
 			continue;
 		}
-		places += segment_state_load(s) == SEGMENT_STORED;
+		places += where.place != SEGMENT_NONE;
 		CRASH_POINT(takeover_sorting_out);
 		if (segment_live_load(s) == 0)
 			engine_push_dead(e, i);

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-static void put_place_last(struct evictor *v, uint32_t place)
+void evictor_put_place_last(struct evictor *v, uint32_t place)
 {
 	memmove(v->places + 1, v->places, v->nplaces * sizeof(*v->places));
 	v->places[0] = place;
@@ -50,9 +50,9 @@ static void put_aside(struct evictor *v, uint32_t place, int32_t res)
 		v->aside[v->naside++] = place;
 		return;
 	}
-	put_place_last(v, place);
+	evictor_put_place_last(v, place);
 	while (v->naside > 0)
-		put_place_last(v, v->aside[--v->naside]);
+		evictor_put_place_last(v, v->aside[--v->naside]);
 }
 
 /* There is a record for it: as many as frames and places, and no other record has this place. */
@@ -158,6 +158,7 @@ static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 	uint32_t frame = segment_where_load(s).frame;
 	struct segment_write *w = NULL;
 	uint64_t now = now_ns();
+	uint32_t place;
 
 	for (unsigned i = 0; i < EVICTOR_WRITES && !w; i++) {
 		if (!v->writes[i].busy)
@@ -167,13 +168,15 @@ static int start_write(struct evictor *v, uint32_t segment, bool for_job)
 		return -EAGAIN;
 	if (!write_health_allows(&v->health, v->writing, now))
 		return v->writing > 0 ? -EAGAIN : -EIO;
-	if (v->nplaces == 0)
+	/* One that a former process has begun to write has a place, and must keep to it. */
+	place = segment_where_load(s).place;
+	if (place == SEGMENT_NONE && v->nplaces == 0)
 		return -ENOSPC;
 	z_assert(segment_state_load(s) == SEGMENT_SEALED && frame != SEGMENT_NONE);
 	*w = (struct segment_write){.op.done = write_done,
 				    .v = v,
 				    .segment = segment,
-				    .place = take_place(v),
+				    .place = place != SEGMENT_NONE ? place : take_place(v),
 				    .len = (uint32_t)align_up(s->used, SLOT_SIZE),
 				    .sent = now,
 				    .busy = true,

@@ -285,23 +285,28 @@ int front_grow(struct front *f, uint32_t *ret_frame)
 	return 0;
 }
 
-uint32_t front_shrink(struct front *f, uint32_t keep)
+bool front_discard(struct front *f, uint32_t frame)
 {
-	uint32_t frame = front_get(f, keep);
-
-	if (frame == FRAME_NONE)
-		return FRAME_NONE;
 	generation_end(f->generations, frame);
 	CRASH_POINT(shrink_generation_cleared);
 	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)frame * FRAME_SIZE,
 		      FRAME_SIZE) < 0) {
 		generation_begin(f->generations, frame);
-		front_put(f, frame);
-		return FRAME_NONE;
+		return false;
 	}
 	CRASH_POINT(shrink_punched);
 	f->absent[f->nabsent++] = frame;
 	add_present(f, -1);
 	CRASH_POINT(shrunk);
-	return frame;
+	return true;
+}
+
+uint32_t front_shrink(struct front *f, uint32_t keep)
+{
+	uint32_t frame = front_get(f, keep);
+
+	if (frame == FRAME_NONE || front_discard(f, frame))
+		return frame;
+	front_put(f, frame);
+	return FRAME_NONE;
 }

@@ -84,6 +84,12 @@ int front_grow(struct front *f, uint32_t *ret_frame);
 /* Makes one free frame absent again; FRAME_NONE if fewer than @keep + 1 are free. */
 uint32_t front_shrink(struct front *f, uint32_t keep);
 
+/*
+ * Makes a frame that is in use absent, and no longer anybody's.  Who has its pages for I/O keeps
+ * them as they are.  False: the system refuses; it is in use as before.
+ */
+bool front_discard(struct front *f, uint32_t frame);
+
 /* FRAME_NONE if fewer than @keep + 1 frames are free. */
 static inline uint32_t front_get(struct front *f, uint32_t keep)
 {

@@ -10,14 +10,15 @@
  *   --------  ----- -----  ------------------------------------------------------------------------
  *   FREE        -     -    a writer that opened it: OPEN
  *   OPEN        x     -    its writer, when the next object might not fit: SEALED
- *   SEALED      x     -    the mover: WRITING, or FREE once nothing in it is live
+ *   SEALED      x    (x)   the mover: WRITING, or FREE once nothing in it is live
  *   WRITING     x     x    the mover, when the store has answered: STORED, or SEALED on an error
  *   STORED      -     x    the mover: FREE once nothing in it is live
  *   RETIRED     -     x    nobody: a record that keeps its place, which failed a write, from others
  *
  * Cleaning is no state of its own: it moves one object at a time by replacing its index word, and
  * the segment is whole between any two of these steps.  After a crash WRITING becomes SEALED again
- * (the frame is kept until STORED is published) and OPEN becomes SEALED.
+ * (the frame is kept until STORED is published) and OPEN becomes SEALED.  One that was WRITING
+ * keeps its place: the dead process's write may still come, and must find no other segment there.
  *
  * Pins.  A reader increments `pins`, loads the index word again, and if it still names this
  * segment, may use the frame until it unpins.  For bytes that are only in the store it increments

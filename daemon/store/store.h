@@ -49,8 +49,8 @@ struct store_options {
 	const uint8_t *keep;
 	/*
 	 * With @keep: the store's descriptor, as another process has opened it, or -1.  It is then
-	 * copied rather than opened again, which the other one's lock would forbid.  Should @path be
-	 * another by now, that is said and changes nothing.
+	 * copied rather than opened again, which the other one's lock would forbid.  Should @path
+	 * be another by now, that is said and changes nothing.
 	 */
 	int fd;
 };
