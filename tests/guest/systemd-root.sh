@@ -28,7 +28,7 @@ write_systemd_units()
 	echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 	echo '/dev/vda / ext4 defaults 0 0' >"$root/etc/fstab"
 	mkdir -p "$root/etc/systemd/journald.conf.d" "$etc/multi-user.target.wants"
-	printf '[Journal]\nStorage=volatile\nReadKMsg=no\nForwardToKMsg=yes\nRateLimitIntervalSec=0\n' \
+	printf '[Journal]\nStorage=volatile\nReadKMsg=no\nForwardToKMsg=yes\nMaxLevelKMsg=info\nRateLimitIntervalSec=0\n' \
 		>"$root/etc/systemd/journald.conf.d/guest.conf"
 	# What takes its time, and nobody here needs.
 	for unit in getty.target serial-getty@.service timers.target systemd-networkd.service \
