@@ -18,7 +18,7 @@ export LC_ALL=C
 
 SUITE=bookworm
 PACKAGES=systemd,systemd-sysv,udev,dbus,kmod,mount,procps,util-linux,usr-is-merged
-PACKAGES+=,libblkid1,libfuse3-3,libinih1,libncursesw6,libnl-3-200,libsystemd0,liburing2,libxxhash0,libzstd1
+PACKAGES+=,libblkid1,libfuse3-3,libinih1,libncursesw6,libnl-3-200,libseccomp2,libsystemd0,liburing2,libxxhash0,libzstd1
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 cache=${ZSWAPD_TEST_CACHE:-/var/cache/zswapd-test}

@@ -41,7 +41,7 @@ slowness()
 	local began=$EPOCHREALTIME i
 	for ((i = 0; i < 30000; i++)); do :; done
 	awk -v a="$began" -v b="$EPOCHREALTIME" -v q=$QUIET_MS '
-		BEGIN { s = (b - a) * 1000 / q; printf "%.1f\n", s > 1 ? s : 1 }'
+		BEGIN { s = (b - a) * 1000 / q; printf "%.1f\n", (s > 1 ? s : 1) }'
 }
 
 # within LIMIT VALUE [SLOWNESS]

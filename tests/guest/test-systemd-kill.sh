@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # zswapd under systemd while services have more pages than the machine has memory: a stop that is
-# refused, a restart, and every process of the daemon killed.  Nothing is lost.
+# refused, a restart, an upgrade, and every process of the daemon killed.  Nothing is lost.
 # usage: test-systemd-kill.sh RAM KILLS     in MiB, as in --memory; of each kind
 # guest: --drive 1G --built tests/guest/holder
 set -euo pipefail
@@ -74,6 +74,19 @@ restarted()
 	still_right "a restart adopted the worker"
 }
 
+upgraded()
+{
+	local worker supervisor before
+	worker=$(worker_pid)
+	supervisor=$(main_pid)
+	before=$(takeovers)
+	need timeout 60 "$ZSWAPCTL" upgrade
+	wait_for "[ \"\$(takeovers)\" -gt $before ]" 40 || stuck "the upgraded daemon has not taken over"
+	[ "$(main_pid)" = "$supervisor" ] || fail "the upgrade has changed the unit's process"
+	[ "$(worker_pid)" != "$worker" ] || fail "the upgrade has not changed the worker"
+	still_right "an upgrade in the service's sandbox"
+}
+
 supervisor_killed()
 {
 	local worker supervisor
@@ -127,6 +140,7 @@ echo "$(swapped_mib) MiB of $ram MiB of RAM swapped"
 
 stop_refused
 restarted
+upgraded
 again supervisor_killed
 again worker_killed
 again all_killed
