@@ -27,6 +27,7 @@ write_systemd_units()
 	echo guest >"$root/etc/hostname"
 	echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 	echo '/dev/vda / ext4 defaults 0 0' >"$root/etc/fstab"
+	echo nvme >"$root/etc/modules-load.d/guest.conf"
 	mkdir -p "$root/etc/systemd/journald.conf.d" "$etc/multi-user.target.wants"
 	printf '[Journal]\nStorage=volatile\nReadKMsg=no\nForwardToKMsg=yes\nMaxLevelKMsg=info\nRateLimitIntervalSec=0\n' \
 		>"$root/etc/systemd/journald.conf.d/guest.conf"
