@@ -3,7 +3,11 @@
 # The whole machine is out of memory, swap is full, the OOM killer acts again and again, and meanwhile
 # the daemon's processes are killed: the daemon is never the OOM killer's victim, it takes over, the
 # machine goes on answering, and every page of who survives is right.
-# usage: test-famine.sh TRANSPORT MIB [OPTION]...      OPTION of famine, which see
+# usage: test-famine.sh TRANSPORT MIB CASE [OPTION]...      OPTION of famine, which see
+#
+#	worker	the worker is killed, a standby takes over
+#	both	worker and standby, together and one after the other
+#	bomb	a fork bomb, during which the worker is killed
 #
 # MIB names the machine's memory (--memory of run.sh).
 # guest: --drive 1G --built tests/guest/famine
@@ -11,7 +15,13 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export TRANSPORT=$1
 ram=$2
-shift 2
+case $3 in
+worker) options=(--rounds 2 --seconds 8 --kill worker --kills 12) ;;
+both) options=(--rounds 2 --seconds 8 --kill both,worker,both,standby,worker --kills 12) ;;
+bomb) options=(--rounds 1 --seconds 8 --bomb 1500 --kill worker --kills 3) ;;
+*) fail "there is no case $3" ;;
+esac
+shift 3
 
 # Who starts the daemon and asks it must outlive the others, too.
 echo -1000 >/proc/self/oom_score_adj
@@ -25,7 +35,7 @@ fi
 
 watch_begin zswapd zswapd-worker zswapd-standby
 status=0
-bounded 400 famine "$@" "$(realpath "$DEVICE")" || status=$?
+bounded 400 famine "${options[@]}" --patience 90000 "$@" "$(realpath "$DEVICE")" || status=$?
 [ $status -eq 0 ] || fail "famine ended with status $status"
 kill $TASKWATCH
 wait $TASKWATCH || status=$?
@@ -40,5 +50,5 @@ done
 echo "takeovers $(counter famine takeovers_total), written $(counter famine pages_written_total)," \
 	"read $(counter famine pages_read_total), rejected $(counter famine writes_rejected_total)"
 zswapd_stop famine
-ok "out of memory with $TRANSPORT in $ram MiB: $*"
+ok "out of memory with $TRANSPORT in $ram MiB: ${options[*]}"
 test_end
