@@ -13,7 +13,7 @@
  *	--patience MS	(60000) for a takeover, for the OOM killer, and for who is to end
  *
  * A takeover's time is that of a direct read of DEVICE which began when the worker had been killed.
- * A worker is killed again once a standby is there, or after a second without.
+ * It waits until a standby is prepared before it kills.
  *
  * It fails if a page is wrong or lost; a keeper was killed; the OOM killer did not act in a round;
  *a read failed; or a bound was not kept.  It is locked in memory, out of the OOM killer's reach,
@@ -41,13 +41,15 @@
 #include "tests/guest/hog.h"
 #include "tests/guest/proc.h"
 
-#define PAGE	    4096u
-#define SECOND	    UINT64_C(1000000000)
-#define KEEPERS	    4u
-#define HOGS_MAX    16u
-#define KILLS_MAX   500u
-#define VICTIMS_MAX 8u
-#define HOG_SCORE   500
+#define PAGE		4096u
+#define SECOND		UINT64_C(1000000000)
+#define KEEPERS		4u
+#define HOGS_MAX	16u
+#define KILLS_MAX	500u
+#define VICTIMS_MAX	8u
+#define HOG_SCORE	500
+#define STANDBY_THREADS 3u /* main, mover, data */
+#define STANDBY_LOOKS	8u
 
 enum victim {
 	NONE,
@@ -190,13 +192,52 @@ static void kill_one(struct famine *w)
 		say("kill %u: standby %d", w->kills, standby);
 }
 
-/* A second at most, so that also those are killed whose standby is late. */
-static void await_standby(void)
+struct rest {
+	pid_t pid;
+	unsigned threads;
+	bool rests;
+};
+
+static void look_at_thread(void *arg, int tid)
+{
+	struct rest *r = arg;
+	char path[64], stat[512];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", r->pid, tid);
+	if (proc_read(path, stat, sizeof(stat)) <= 0)
+		return;
+	at = strrchr(stat, ')');
+	r->threads++;
+	r->rests &= at && at[2] == 'S';
+}
+
+/* Whether all its threads are there and wait. */
+static bool standby_rests(void)
+{
+	struct rest r = {.pid = proc_find("zswapd-standby"), .rests = true};
+	char path[64];
+
+	if (!r.pid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", r.pid);
+	proc_each(path, look_at_thread, &r);
+	return r.rests && r.threads >= STANDBY_THREADS;
+}
+
+/* One that is still being prepared needs memory, of which there is none without a worker. */
+static void await_standby(struct famine *w)
 {
 	uint64_t start = now_ns();
 
-	while (!proc_find("zswapd-standby") && now_ns() - start < SECOND)
-		wait_ms(10);
+	for (unsigned seen = 0; seen < STANDBY_LOOKS;) {
+		seen = standby_rests() ? seen + 1 : 0;
+		if (now_ns() - start > w->o.patience_ms * UINT64_C(1000000)) {
+			complain(w, "no standby is prepared");
+			return;
+		}
+		wait_ms(30);
+	}
 }
 
 /* --- hunger ------------------------------------------------------------------------------------
@@ -258,9 +299,9 @@ static void hunger(struct famine *w, pid_t bomb)
 		if (!since && oom_kills() > oom)
 			since = now_ns();
 		if (since && w->o.nvictims) {
-			kill_one(w);
-			await_standby();
+			await_standby(w);
 			wait_ms(random32(w) % 500);
+			kill_one(w);
 		}
 		if (!since && now_ns() - start > w->o.patience_ms * UINT64_C(1000000)) {
 			complain(w, "the OOM killer did not act");

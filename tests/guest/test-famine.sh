@@ -6,7 +6,8 @@
 # usage: test-famine.sh TRANSPORT MIB CASE [OPTION]...      OPTION of famine, which see
 #
 #	worker	the worker is killed, a standby takes over
-#	both	worker and standby, together and one after the other
+#	both	worker and standby, together and one after the other, which is not promised to go well: the
+#		worker that is forked then needs memory, and nobody can swap out for it
 #	bomb	a fork bomb, during which the worker is killed
 #
 # MIB names the machine's memory (--memory of run.sh).
