@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/lib/quiet.sh
 . /zswapd/tests/lib/quiet.sh
-export TRANSPORT=$1 ALLOCWATCH=/usr/bin/liballocwatch.so ALLOCS_SHOW=/usr/bin/allocs-show
+export TRANSPORT=$1 ALLOCWATCH=/usr/bin/liballocwatch.so ALLOCS_SHOW=/usr/bin/allocs-show ALLOCS_FILE=/run/allocs
 # include/linux/sched.h: PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE, which PR_SET_IO_FLUSHER sets.
 WANTED=$((0x00080000 | 0x00100000))
 

@@ -10,18 +10,18 @@
 #   quiet_main PID              ALLOCS FREES MAPS BYTES LARGEST of its main thread so far
 #   wait_standby NAME           until it has a standby that has threads; sets STANDBY
 #
-# From the environment: ALLOCWATCH, ALLOCS_SHOW.
+# From the environment: ALLOCWATCH, ALLOCS_SHOW; ALLOCS_FILE, which can be mapped by several ($TEST_DIR/allocs).
 
 quiet_launch()
 {
-	: >"$TEST_DIR/allocs"
-	zswapd_launch "$1" env LD_PRELOAD="$ALLOCWATCH" ZSWAPD_ALLOCWATCH="$TEST_DIR/allocs"
+	: >"${ALLOCS_FILE:-$TEST_DIR/allocs}"
+	zswapd_launch "$1" env LD_PRELOAD="$ALLOCWATCH" ZSWAPD_ALLOCWATCH="${ALLOCS_FILE:-$TEST_DIR/allocs}"
 }
 
 # allocs_of PID TID: the latest thread of that number.
 allocs_of()
 {
-	"$ALLOCS_SHOW" "$TEST_DIR/allocs" |
+	"$ALLOCS_SHOW" "${ALLOCS_FILE:-$TEST_DIR/allocs}" |
 		awk -v p="$1" -v t="$2" '$1 == p && $2 == t { l = $0 } END { if (l == "") exit 1; print l }' ||
 		fail "nothing is known of thread $2 of $1"
 }
