@@ -58,7 +58,7 @@ check_all()
 
 load()
 {
-	bounded 100 "$PAGELOAD" --pages /files/corpus.pages --size 96M --verify --same word --mode random,rw \
+	bounded 100 "$PAGELOAD" --pages /files/corpus.pages --size 64M --verify --same word --mode random,rw \
 		--threads 2 --seconds 2 --cgroup "$CGROUP" --timeout 90 >"/results/load-$1.log" 2>&1 ||
 		fail "the load $1: $(tail -n 3 "/results/load-$1.log")"
 }
@@ -66,7 +66,7 @@ load()
 zswapd_config locked device.size=256M memory.limit=24M store.path=/dev/drive0
 quiet_launch locked
 zswapd_ready locked
-cgroup_new load $((40 << 20))
+cgroup_new load $((32 << 20))
 check_all "after the start"
 load first
 worker=$(zswapd_pids locked worker)
@@ -76,7 +76,7 @@ quiet_same "under load" /results/worker "$worker"
 check_all "under swap"
 ok "data threads of the first worker: nothing allocated, no faults"
 
-for ((i = 1; i <= 3; i++)); do
+for ((i = 1; i <= 2; i++)); do
 	wait_standby locked
 	quiet_note /results/standby "$STANDBY"
 	(load "takeover$i") &
