@@ -17,7 +17,7 @@ set -euo pipefail
 export TRANSPORT=$1
 ram=$2
 case $3 in
-worker) options=(--rounds 2 --seconds 8 --kill worker --kills 12) ;;
+worker) options=(--rounds 1 --seconds 12 --kill worker --kills 5) ;;
 both) options=(--rounds 2 --seconds 8 --kill both,worker,both,standby,worker --kills 12) ;;
 bomb) options=(--rounds 1 --seconds 8 --bomb 1500 --kill worker --kills 3) ;;
 *) fail "there is no case $3" ;;
