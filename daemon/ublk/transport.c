@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #define DEVICE_PREFIX	 "/dev/ublkb"
@@ -36,6 +37,7 @@
 #define FORSAKEN_NS	 12000000000ull
 #define RECOVERY_NS	 45000000000ull
 #define RECOVERY_SAY_NS	 1000000000ull
+#define CANCELLING_NS	 100000000
 #define PAUSE_NS	 2000000
 #define SECTORS_PER_SLOT (SLOT_BYTES / SECTOR_BYTES)
 
@@ -299,6 +301,24 @@ static int check_takeover(const struct ublk_transport *t)
 	return 0;
 }
 
+/*
+ * Kernels before 6.16 cancel a dead server's commands once more after they have declared the device
+ * quiesced, in a work item of their own (ublk_quiesce_work_fn), and take whatever commands are
+ * there by then: those of a successor that was faster would be completed twice.  Nobody tells when
+ * that is over; it is a matter of a kernel thread being scheduled once.
+ */
+static void let_cancelling_end(void)
+{
+	const struct timespec pause = {.tv_nsec = CANCELLING_NS};
+	unsigned major, minor;
+	struct utsname u;
+
+	if (uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	    (major > 6 || (major == 6 && minor >= 16)))
+		return;
+	nanosleep(&pause, NULL);
+}
+
 /* It is ours to remove. */
 static void own(struct ublk_transport *t)
 {
@@ -335,6 +355,7 @@ static int resume(struct ublk_transport *t)
 		r = open_node(t);
 	if (r < 0)
 		return r;
+	let_cancelling_end();
 	go(t);
 	r = ublk_end_recovery(t->control, t->info.dev_id);
 	if (r < 0)
