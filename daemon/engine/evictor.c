@@ -6,6 +6,7 @@
  * pinned, its record (and place) when nothing in it is live, nobody has it pinned and no store read
  * is under way.  What can't be freed yet stays on the lists below and is looked at again.
  */
+#include "common/textfile.h"
 #include "daemon/engine/evictor_internal.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #define FIXED_BUFFERS_MAX 16383u	/* io_uring's limit, less one for the staging buffer */
 #define BACK_OFF_NS	  1000000000ull /* after the system had no memory, or took none */
@@ -78,6 +80,7 @@ int evictor_prepare(struct evictor **ret, struct engine *e)
 {
 	uint32_t nbuffers = (uint32_t)min_u64(e->state->geo.nframes, FIXED_BUFFERS_MAX);
 	struct evictor *v = calloc(1, sizeof(*v));
+	uint64_t kib;
 	int r;
 
 	if (!v)
@@ -88,6 +91,8 @@ int evictor_prepare(struct evictor **ret, struct engine *e)
 	v->nbuffers = e->store.fd >= 0 ? nbuffers : 0;
 	v->kick.done = kicked;
 	v->job = 1;
+	if (textfile_read_u64("/proc/sys/vm/min_free_kbytes", &kib) == 0)
+		v->emergency_bytes = KIB(kib);
 	writer_init(&v->young, e, SEGMENT_PLAIN, 0);
 	writer_init(&v->survivors, e, SEGMENT_SURVIVOR, 0);
 	v->retiring = calloc(e->state->geo.nframes, sizeof(*v->retiring));
@@ -221,10 +226,23 @@ void evictor_register_frame(struct evictor *v, uint32_t frame, bool present)
 	v->register_warned = true;
 }
 
+/*
+ * The kernel is short of memory beyond what it keeps for emergencies.  To ask for a MiB then is to
+ * reclaim for it, in competition with those whose pages wait for this very thread; where there is a
+ * store, room can be made without.
+ */
+static bool system_is_starved(const struct evictor *v)
+{
+	struct sysinfo si;
+
+	return v->e->store.fd >= 0 && !v->health.lost && sysinfo(&si) == 0 &&
+	       (uint64_t)si.freeram * si.mem_unit < v->emergency_bytes;
+}
+
 int evictor_grow(struct evictor *v)
 {
 	uint32_t frame;
-	int r = front_grow(v->e->front, &frame);
+	int r = system_is_starved(v) ? -ENOMEM : front_grow(v->e->front, &frame);
 
 	if (r == 0)
 		evictor_register_frame(v, frame, true);

@@ -72,7 +72,8 @@ struct evictor {
 	unsigned nsuspects;
 	uint64_t turns[ENGINE_QUEUES_MAX]; /* when the last suspect was found */
 	uint32_t *places;		   /* stack of free ones */
-	uint8_t *place_use;		   /* at the start */
+	uint8_t *place_use;		   /* enum place_use */
+	uint64_t emergency_bytes;	   /* the kernel's reserve: vm.min_free_kbytes */
 	uint32_t nplaces;
 	uint8_t *strikes; /* a place: writes to it that failed while others did not */
 	/* one segment, for cleaning and checking the store */
