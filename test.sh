@@ -194,7 +194,7 @@ step "checking the format"
 find common ctl daemon fuse tests -name '*.[ch]' -print0 >"$work/sources"
 check "clang-format" xargs -0 -a "$work/sources" clang-format --dry-run -Werror
 
-build gcc gcc && suites gcc unit model race crash fault system guest
+build gcc gcc && suites gcc unit model race crash points fault system guest
 build clang clang
 build asan gcc -Db_sanitize=address,undefined && suites asan "${SANITIZED_SUITES[@]}"
 build tsan gcc -Db_sanitize=thread && suites tsan "${SANITIZED_SUITES[@]}"
