@@ -224,9 +224,7 @@ static int report_off(const char *dev, const struct run *run, int status)
 
 int swap_off(const char *dev, swap_progress_fn progress, void *ctx)
 {
-	/* With the thread that waits for it: a successor could not swap off beside it. */
-	const char *tied[] = {"setpriv", "--pdeathsig", "KILL", "swapoff", dev, NULL};
-	const char *const *argv = run_installed(tied[0]) ? tied : tied + 3;
+	const char *argv[] = {"swapoff", dev, NULL};
 	struct run run = RUN_NULL;
 	uint64_t total, used;
 	int status, r;
