@@ -58,6 +58,7 @@ static void go(struct super *s)
 	s->upgrade.replace = false; /* whoever goes is of this program */
 	s->stop_told = false;
 	s->stopping = false;
+	s->went_unprepared = s->standby.pid && !s->standby.ready;
 	if (s->standby.pid) {
 		s->worker = s->standby;
 		s->standby = CHILD_NULL;
@@ -124,10 +125,12 @@ static void end_without_pages(struct super *s, pid_t pid, int status, bool ready
 static void worker_ended(struct super *s, pid_t pid, int status, uint64_t lived, bool ready)
 {
 	bool exited = status != -1 && WIFEXITED(status);
+	/* It may have failed as a standby, and been told to go while it ended. */
+	bool never_went = s->went_unprepared && !ready && holds_pages(s);
 
 	if (exited && WEXITSTATUS(status) == WORKER_STOPPED)
 		end(s, EXIT_SUCCESS);
-	else if (exited && WEXITSTATUS(status) == WORKER_FAILED)
+	else if (exited && WEXITSTATUS(status) == WORKER_FAILED && !never_went)
 		end(s, EXIT_FAILURE);
 	else if (holds_pages(s))
 		replace(s, pid, status, ready && lived > LIVED_NS);

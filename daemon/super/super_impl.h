@@ -59,11 +59,12 @@ struct super {
 	struct notify notify;
 	struct child worker;
 	struct child standby;
-	uint64_t go_at;	   /* when the next worker may go; 0: there is one */
-	uint64_t fork_at;  /* when the next standby may be forked */
-	unsigned in_a_row; /* deaths, each soon after the last */
-	bool replacing;	   /* the worker's death is our wish */
-	bool took_over;	   /* the worker is not the first one */
+	uint64_t go_at;	      /* when the next worker may go; 0: there is one */
+	uint64_t fork_at;     /* when the next standby may be forked */
+	unsigned in_a_row;    /* deaths, each soon after the last */
+	bool replacing;	      /* the worker's death is our wish */
+	bool went_unprepared; /* the worker was told to go before it was prepared */
+	bool took_over;	      /* the worker is not the first one */
 	unsigned
 		unprepared; /* standbys that ended before they were prepared, one after the other */
 	int stop_signal;    /* not obeyed or refused yet; 0: none */
