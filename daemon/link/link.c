@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/link/link.h"
 #include "common/log.h"
+#include "common/sendfd.h"
 #include "common/util.h"
 
 #include <errno.h>
@@ -13,11 +14,6 @@
 
 #define FLAGS (SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK)
 
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 int link_pair(int fds[2])
 {
 	return socketpair(AF_UNIX, FLAGS, 0, fds) < 0 ? -errno : 0;
@@ -28,26 +24,19 @@ int link_send(int sock, enum link_type type, const char *text, int fd)
 	uint32_t t = type;
 	size_t len = text ? strlen(text) : 0;
 	struct iovec iov[] = {{&t, sizeof(t)}, {(char *)text, len}};
-	union control control = {0};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = len ? 2 : 1};
 
 	if (len >= LINK_TEXT_MAX)
 		return -EMSGSIZE;
-	if (fd >= 0) {
-		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-						      .cmsg_level = SOL_SOCKET,
-						      .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return send_with_fd(sock, iov, len ? 2 : 1, fd);
 }
 
 int link_receive(int sock, struct link_message *ret)
 {
 	struct iovec iov[] = {{&ret->type, sizeof(ret->type)}, {ret->text, LINK_TEXT_MAX - 1}};
-	union control control;
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
 	struct msghdr m = {.msg_iov = iov,
 			   .msg_iovlen = 2,
 			   .msg_control = &control,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/super/notify.h"
 #include "common/log.h"
+#include "common/sendfd.h"
 #include "common/util.h"
 
 #include <errno.h>
@@ -41,25 +42,10 @@ void notify_deinit(struct notify *n)
 /* False: it is to be offered again. */
 static bool offer(const struct notify *n, const char *text, int fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
 	struct iovec iov = {(char *)text, strlen(text)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	int r = n->socket < 0 ? 0 : send_with_fd(n->socket, &iov, 1, fd);
 
-	if (n->socket < 0)
-		return true;
-	if (fd >= 0) {
-		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
-		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-						      .cmsg_level = SOL_SOCKET,
-						      .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof(fd));
-	}
-	return sendmsg(n->socket, &m, MSG_NOSIGNAL) >= 0 ||
-	       (errno != EAGAIN && errno != ENOBUFS && errno != EINTR);
+	return r != -EAGAIN && r != -ENOBUFS && r != -EINTR;
 }
 
 void notify_text(struct notify *n, const char *text)
