@@ -47,6 +47,7 @@
 	X(evict_written, STORE)                                   \
 	X(evict_stored, STORE)                                    \
 	X(evict_frame_cleared, STORE)                             \
+	X(evict_frame_punched, STORE)                             \
 	X(evict_frame_freed, STORE)                               \
 	X(evict_failed_place_cleared, FAULT)                      \
 	X(evict_failed_sealed, FAULT)                             \
@@ -99,8 +100,7 @@
 	X(takeover_index_done, TAKEOVER)                          \
 	X(takeover_counted, TAKEOVER)                             \
 	X(takeover_sorting_out, TAKEOVER)                         \
-	X(takeover_sorted_out, TAKEOVER)                          \
-	X(evict_frame_punched, STORE)
+	X(takeover_sorted_out, TAKEOVER)
 
 enum crash_point {
 #define CRASH_POINT_ID(name, where) CRASH_##name,

@@ -3,10 +3,7 @@
 #include "common/util.h"
 #include "daemon/super/super_impl.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 

@@ -7,8 +7,8 @@
  * What it gets: the arguments and the environment of this one, the blocked signals, and those that
  * wait.  The standby ends with its link, and is reaped by whoever this process is then.  The worker
  * has all descriptors, and gives them to who adopts it.  Those that the pages live by are left open
- * all the same: else they would end with a worker that dies just then.  Not so the lock, which the
- * new program would find held, by itself.
+ * all the same: else they would end with a worker that dies just then.  Not so the private ones:
+ * the new program would find the lock held, by itself.
  */
 #include "common/log.h"
 #include "common/util.h"
@@ -112,16 +112,10 @@ static void find_program(struct upgrade *u, const char *called)
 
 /* --- what one program leaves to the next --- */
 
-static bool is_left(const char *name)
-{
-	return strcmp(name, KEPT_LOCK) != 0 && strcmp(name, KEPT_LISTENER) != 0 &&
-	       strcmp(name, KEPT_WATCH) != 0;
-}
-
 static void set_left_open(const struct kept *k, bool open)
 {
 	for (unsigned i = 0; i < k->n; i++) {
-		if (is_left(k->entries[i].name))
+		if (!kept_is_private(k->entries[i].name))
 			fcntl(k->entries[i].fd, F_SETFD, open ? 0 : FD_CLOEXEC);
 	}
 }
@@ -132,7 +126,7 @@ static void leave(const struct kept *k)
 	size_t n = 0;
 
 	for (unsigned i = 0; i < k->n; i++) {
-		if (is_left(k->entries[i].name))
+		if (!kept_is_private(k->entries[i].name))
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%d=%s ",
 					      k->entries[i].fd, k->entries[i].name);
 	}
