@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "daemon/super/super.h"
 #include "common/log.h"
-#include "common/thread.h"
 #include "common/util.h"
-#include "daemon/guard/guard.h"
-#include "daemon/super/lock.h"
 #include "daemon/super/super_impl.h"
-#include "daemon/worker/device.h"
-#include "daemon/worker/system.h"
 #include "daemon/worker/worker.h"
 
 #include <errno.h>
@@ -18,22 +13,15 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <systemd/sd-daemon.h>
 
 #define SECOND_NS      1000000000ull
 #define TICK_MS	       1000
-#define SHORT_MS       20	       /* while a new program is asked, or the manager is busy */
-#define HOLDER_NS      (3 * SECOND_NS) /* of the lock, who is not seen to be a worker */
-#define LIVED_NS       SECOND_NS       /* a death after that is the first in a row */
-#define FREE_DEATHS    3u	       /* in a row, before there is a pause */
+#define SHORT_MS       20	 /* while a new program is asked, or the manager is busy */
+#define LIVED_NS       SECOND_NS /* a death after that is the first in a row */
+#define FREE_DEATHS    3u	 /* in a row, before there is a pause */
 #define PAUSE_MIN_NS   (SECOND_NS / 20)
 #define STANDBY_MAX_NS (64 * SECOND_NS)
 #define PAUSE_MAX_NS   (10 * SECOND_NS)
-
-static void listener_path(const struct super *s, char path[static 96])
-{
-	snprintf(path, 96, DEVICE_RUN_DIR "/%s.sock", s->o->config->device_name);
-}
 
 /* --- workers come and go --- */
 
@@ -366,190 +354,6 @@ static void loop(struct super *s)
 	}
 }
 
-/* --- start and end --- */
-
-static int open_signals(struct super *s)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signal_fd < 0 ? -errno : 0;
-}
-
-/* What the service manager has kept of a daemon of which nothing lives. */
-static void take_from_manager(struct super *s)
-{
-	char **names = NULL;
-	int n = sd_listen_fds_with_names(1, &names);
-
-	if (n < 0)
-		log_warn("cannot take what the service manager passed on: %s", strerror(-n));
-	for (int i = 0; i < n; i++) {
-		int fd = SD_LISTEN_FDS_START + i;
-
-		/* Of two of a name, the manager's later one counts. */
-		if (strncmp(names[i], "zswapd-", 7) != 0)
-			close_fd(fd);
-		else if (kept_put(&s->kept, names[i], fd) < 0)
-			log_warn("the service manager passed on too much: %s is not taken",
-				 names[i]);
-		free(names[i]);
-	}
-	free(names);
-}
-
-/* The worker has given us all of them, and a device would not go while others hold them too. */
-static void leave_what_manager_passed(void)
-{
-	int n = sd_listen_fds(1);
-
-	for (int i = 0; i < n; i++)
-		close_fd(SD_LISTEN_FDS_START + i);
-}
-
-static int keep_watch(struct super *s)
-{
-	int fd, r = watch_new(&s->watch, &fd);
-
-	return r < 0 ? r : kept_put(&s->kept, KEPT_WATCH, fd);
-}
-
-static int start_worker(struct super *s, int lock)
-{
-	char path[96];
-	int r = kept_put(&s->kept, KEPT_LOCK, lock), listener;
-
-	take_from_manager(s);
-	upgrade_settle(s, true);
-	listener_path(s, path);
-	if (r == 0)
-		r = keep_watch(s);
-	if (r == 0) {
-		listener = link_listen(path);
-		r = listener < 0 ? listener : kept_put(&s->kept, KEPT_LISTENER, listener);
-	}
-	return r < 0 ? r : child_fork(s, &s->worker, false);
-}
-
-/*
- * Everything of the worker's, but a page that we can't read.  -EAGAIN: there may be no worker
- * behind the lock, and whoever holds it is about to end.
- */
-static int adopt_worker(struct super *s, const char *holder, bool patient)
-{
-	char path[96];
-	int r;
-
-	listener_path(s, path);
-	r = adopt(s, path);
-	if (r == -ENOENT && patient)
-		return -EAGAIN;
-	if (r < 0) {
-		log_err("[device] name: %s is served by another zswapd (pid %s)%s; stop it or "
-			"choose another name",
-			s->o->config->device_name, holder,
-			r == -EBUSY || r == -ENOENT ? "" : ", whose worker does not answer");
-		return -EBUSY;
-	}
-	r = watch_attach(&s->watch, kept_get(&s->kept, KEPT_WATCH));
-	if (r == -EBADMSG) {
-		s->blind = true;
-		r = keep_watch(s);
-	}
-	if (r < 0)
-		return r;
-	upgrade_settle(s, false);
-	leave_what_manager_passed();
-	lock_sign(kept_get(&s->kept, KEPT_LOCK), s->o->config->device_name);
-	if (s->worker.pid)
-		log_info("worker %d serves %s and is adopted", s->worker.pid,
-			 s->o->config->device_name);
-	else
-		s->go_at = now_ns();
-	for (unsigned i = 0; i < s->kept.n; i++) {
-		if (!kept_is_private(s->kept.entries[i].name))
-			notify_fd(&s->notify, &s->kept, s->kept.entries[i].name, false);
-	}
-	if (s->worker.pid) {
-		notify_text(&s->notify, "READY=1\nSTATUS=Serving swap");
-		s->fork_at = now_ns(); /* once rights are given up */
-	}
-	return 0;
-}
-
-/* The name is ours, or its worker is. */
-static int find_worker(struct super *s)
-{
-	uint64_t deadline = now_ns() + HOLDER_NS;
-	char holder[LOCK_PID_MAX];
-	int r;
-
-	while (true) {
-		r = lock_take(DEVICE_RUN_DIR, s->o->config->device_name, holder);
-		if (r >= 0)
-			return start_worker(s, r);
-		if (r != -EBUSY)
-			return r;
-		r = adopt_worker(s, holder, now_ns() < deadline);
-		if (r != -EAGAIN)
-			return r;
-		poll(NULL, 0, SHORT_MS);
-	}
-}
-
-/* The first worker has been forked with all rights; those that follow need no more than this. */
-static void give_up_rights(const struct super *s)
-{
-	guard_drop_capabilities();
-	guard_filter(GUARD_SUPERVISOR, (enum guard_filtering)s->o->config->security_seccomp);
-}
-
-static int start(struct super *s)
-{
-	struct system_grants grants;
-	int r;
-
-	guard_begin();
-	r = open_signals(s);
-	if (r < 0)
-		return r;
-	r = system_prepare(&grants);
-	if (r < 0)
-		return r;
-	system_warn(&grants);
-	notify_init(&s->notify);
-	upgrade_init(s);
-	r = find_worker(s);
-	if (r < 0)
-		return r;
-	give_up_rights(s);
-	atomic_store(&s->watch->supervisor, getpid());
-	return 0;
-}
-
-static void stop(struct super *s)
-{
-	char path[96];
-
-	child_end(&s->standby);
-	run_deinit(&s->upgrade.run);
-	/* A worker that lives is called there. */
-	if (!s->worker.pid && kept_get(&s->kept, KEPT_LISTENER) >= 0) {
-		listener_path(s, path);
-		unlink(path);
-	}
-	watch_free(s->watch);
-	kept_deinit(&s->kept);
-	notify_deinit(&s->notify);
-	close_fd(s->signal_fd);
-}
-
 int super_run(const struct super_options *o)
 {
 	struct super s = {
@@ -562,8 +366,8 @@ int super_run(const struct super_options *o)
 		.status = EXIT_FAILURE,
 	};
 
-	if (start(&s) == 0)
+	if (super_start(&s) == 0)
 		loop(&s);
-	stop(&s);
+	super_stop(&s);
 	return s.status;
 }

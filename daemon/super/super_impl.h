@@ -3,6 +3,7 @@
  * What the supervisor's files share.
  *
  *   super.c    the loop: what happens, and what follows from it
+ *   start.c    how it gets a worker, and the end
  *   child.c    processes: forking, ending
  *   adopt.c    a worker that another supervisor has left
  *   beats.c    whether the worker answers
@@ -75,6 +76,12 @@ struct super {
 	bool over;
 	int status;
 };
+
+/* start.c */
+/* A worker is there or on its way, and rights are given up.  Negative errno. */
+int super_start(struct super *s);
+/* Also after a start that has failed. */
+void super_stop(struct super *s);
 
 /* child.c */
 /* In the child it does not return.  Negative errno, logged. */

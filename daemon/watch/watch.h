@@ -56,10 +56,9 @@ struct watch {
 	struct config configs[2];
 	_Atomic uint32_t config; /* 0: none yet, else the copy's number + 1 */
 	/* the supervisor's */
-	_Atomic int32_t supervisor; /* its pid; 0: there is none */
-	_Atomic int32_t standby;    /* pid of the one that is prepared; 0: none is */
-	_Atomic uint32_t deaths;    /* of workers, so far */
-	_Atomic int32_t reported;   /* pid of the last one of them */
+	_Atomic int32_t standby;  /* pid of the one that is prepared; 0: none is */
+	_Atomic uint32_t deaths;  /* of workers, so far */
+	_Atomic int32_t reported; /* pid of the last one of them */
 	char reports[2][WATCH_REPORT_MAX];
 	_Atomic uint32_t report; /* 0: none yet, else the copy's number + 1 */
 };

@@ -15,6 +15,12 @@
 #define PROBE_BYTES 4096u
 #define PROBE_NS    30000000000ull
 
+const char *device_listener(const char *name, char path[static DEVICE_LISTENER_MAX])
+{
+	snprintf(path, DEVICE_LISTENER_MAX, DEVICE_RUN_DIR "/%s.sock", name);
+	return path;
+}
+
 void device_disk(const char *path, struct device_disk *ret)
 {
 	char name[96];

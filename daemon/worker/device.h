@@ -10,10 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DEVICE_RUN_DIR	"/run/zswapd"
-#define DEVICE_LINK_DIR "/dev/zswap"
+#define DEVICE_RUN_DIR	    "/run/zswapd"
+#define DEVICE_LINK_DIR	    "/dev/zswap"
 
-#define DEVICE_PATH_MAX 32
+#define DEVICE_PATH_MAX	    32
+
+#define DEVICE_LISTENER_MAX 64
+
+/* Where a new supervisor calls the worker of the device @name.  Returns @path. */
+const char *device_listener(const char *name, char path[static DEVICE_LISTENER_MAX]);
 
 /*
  * A disk.  The kernel gives a path to one disk after the other, but a sequence number to one only

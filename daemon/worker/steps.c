@@ -20,24 +20,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #define STORE_WAIT_MS 3500u
 
 static int open_signals(struct worker *w)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	/* Threads inherit the mask, so that no data thread is ever interrupted. */
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return w->signal_fd < 0 ? -errno : 0;
+	w->signal_fd = system_open_signals();
+	return w->signal_fd < 0 ? w->signal_fd : 0;
 }
 
 static void close_signals(struct worker *w)

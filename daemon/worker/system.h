@@ -16,6 +16,12 @@ struct system_grants {
 };
 
 /*
+ * Blocks SIGTERM, SIGINT and SIGHUP, for all threads that are started from now on, and ignores
+ * SIGPIPE.  Returns a non-blocking signalfd that they are read from, or a negative errno.
+ */
+int system_open_signals(void);
+
+/*
  * Locks the process's memory, lowers its OOM score, marks the main thread; says in *ret what was
  * granted.  -EPERM, logged: memory can't be locked, without which swap must not be served.
  */

@@ -223,11 +223,10 @@ static bool may_another_try(const struct worker *w, int error)
 /* The supervisor's to remove, if there is one.  While we live nobody else listens there. */
 static void forget_listener(const struct worker *w)
 {
-	char path[96];
+	char path[DEVICE_LISTENER_MAX];
 
-	snprintf(path, sizeof(path), DEVICE_RUN_DIR "/%s.sock", w->config.device_name);
 	if (!supervised_by(&w->supervised))
-		unlink(path);
+		unlink(device_listener(w->config.device_name, path));
 }
 
 static enum worker_exit run(struct worker *w)
