@@ -77,7 +77,6 @@ struct fuse_transport {
 struct fuse_thread {
 	struct data_thread base;
 	struct fuse_transport *t;
-	unsigned index;
 	/* the thread's own */
 	struct ring_op readable;
 	bool armed;
@@ -104,18 +103,11 @@ bool fuse_request_decode(struct fuse_io *io, size_t len);
 void fuse_request_answer(struct engine_request *r);
 
 /* serve.c */
-/* Makes what the thread serves with, present in memory.  -ENOMEM. */
-int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
-int fuse_thread_start(struct fuse_thread *th);
-/* Of a thread that was prepared and not started. */
-void fuse_thread_discard(struct fuse_thread *th);
+/* It has all it serves with, and waits for fuse_go(). */
+int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index);
 
 /* transport.c */
-/* Without a device yet, or with one half way; see fuse_adopt() and fuse_resume(). */
-int fuse_new(struct fuse_transport **ret, const struct transport_options *o);
-void fuse_free(struct fuse_transport *t);
-int fuse_prepare_threads(struct fuse_transport *t);
-int fuse_start_threads(struct fuse_transport *t); /* they wait for fuse_go() */
+int fuse_start_threads(struct fuse_transport *t);
 void fuse_go(struct fuse_transport *t);
 
 /* takeover.c */

@@ -77,34 +77,14 @@ static void arm(struct data_thread *dt)
 
 static int begin(struct data_thread *dt)
 {
-	(void)dt; /* all was prepared */
-	return 0;
-}
-
-static void end(struct data_thread *dt)
-{
-	fuse_thread_discard(container_of(dt, struct fuse_thread, base));
-}
-
-void fuse_thread_discard(struct fuse_thread *th)
-{
-	if (th->buffers)
-		munmap(th->buffers, th->buffers_size);
-	th->buffers = NULL;
-}
-
-int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsigned index)
-{
+	struct fuse_thread *th = container_of(dt, struct fuse_thread, base);
 	/* A page in front of each payload, of which the header takes the last bytes. */
 	size_t stride = SLOT_BYTES + FUSE_IO_MAX;
 	int r;
 
-	memset(th, 0, sizeof(*th));
-	th->t = t;
-	th->index = index;
 	th->readable.done = became_readable;
 	th->buffers_size = FUSE_REQUESTS * stride;
-	r = data_thread_buffers(&th->buffers, t->o.buffers_fd, index, th->buffers_size);
+	r = data_thread_buffers(&th->buffers, th->t->o.buffers_fd, dt->o.index, th->buffers_size);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < FUSE_REQUESTS; i++) {
@@ -118,25 +98,34 @@ int fuse_thread_prepare(struct fuse_thread *th, struct fuse_transport *t, unsign
 	return 0;
 }
 
-int fuse_thread_start(struct fuse_thread *th)
+static void end(struct data_thread *dt)
+{
+	struct fuse_thread *th = container_of(dt, struct fuse_thread, base);
+
+	if (th->buffers)
+		munmap(th->buffers, th->buffers_size);
+}
+
+int fuse_thread_start(struct fuse_thread *th, struct fuse_transport *t, unsigned index)
 {
 	static const struct data_thread_ops ops = {
 		.begin = begin, .gather = gather, .arm = arm, .end = end};
-	struct fuse_transport *t = th->t;
 	const struct data_thread_options o = {
 		.ops = &ops,
 		.transport = "fuse",
-		.index = th->index,
+		.index = index,
 		/* The thread is on whatever CPU; to wake it costs more than a page. */
 		.spin = true,
 		.requests = FUSE_REQUESTS,
 		.request_pages = FUSE_IO_PAGES,
 		.store_fd = t->o.store_fd,
 		.engine = t->o.engine,
-		.beat = &t->o.beats[th->index],
+		.beat = &t->o.beats[index],
 		.go = &t->go,
 		.stop = &t->stop,
 	};
 
+	memset(th, 0, sizeof(*th));
+	th->t = t;
 	return data_thread_start(&th->base, &o);
 }

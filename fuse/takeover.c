@@ -187,8 +187,6 @@ int fuse_adopt(struct fuse_transport *t)
 	if (r == 0)
 		r = session_replay(t);
 	if (r == 0)
-		r = fuse_prepare_threads(t);
-	if (r == 0)
 		r = fuse_start_threads(t);
 	return r;
 }

@@ -96,24 +96,13 @@ static int open_session(struct fuse_transport *t)
 	return r;
 }
 
-int fuse_prepare_threads(struct fuse_transport *t)
+int fuse_start_threads(struct fuse_transport *t)
 {
 	t->threads = calloc(t->o.nqueues, sizeof(*t->threads));
 	if (!t->threads)
 		return -ENOMEM;
-	for (unsigned i = 0; i < t->o.nqueues; i++) {
-		int r = fuse_thread_prepare(&t->threads[i], t, i);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-int fuse_start_threads(struct fuse_transport *t)
-{
 	for (; t->nthreads < t->o.nqueues; t->nthreads++) {
-		int r = fuse_thread_start(&t->threads[t->nthreads]);
+		int r = fuse_thread_start(&t->threads[t->nthreads], t, t->nthreads);
 
 		if (r < 0)
 			return r;
@@ -147,7 +136,7 @@ static int attach(struct fuse_transport *t)
  * Also for a transport that was opened half way.  A device that could not be taken over stays, as
  * long as others keep its descriptors.
  */
-void fuse_free(struct fuse_transport *t)
+static void tear_down(struct fuse_transport *t)
 {
 	/* First, since the unmount can end the connection, which is no failure now. */
 	atomic_store(&t->stop, true);
@@ -157,8 +146,6 @@ void fuse_free(struct fuse_transport *t)
 		data_thread_wake(&t->threads[i].base);
 	for (unsigned i = 0; i < t->nthreads; i++)
 		data_thread_join(&t->threads[i].base);
-	for (unsigned i = t->nthreads; t->threads && i < t->o.nqueues; i++)
-		fuse_thread_discard(&t->threads[i]);
 	session_close(t);
 	close_fd(t->fd);
 	close_fd(t->loop_fd);
@@ -175,8 +162,6 @@ static int make(struct fuse_transport *t)
 	if (r == 0)
 		r = mount_fuse(t);
 	if (r == 0)
-		r = fuse_prepare_threads(t);
-	if (r == 0)
 		r = fuse_start_threads(t);
 	if (r == 0) {
 		fuse_go(t);
@@ -189,9 +174,17 @@ static int make(struct fuse_transport *t)
 	return 0;
 }
 
-int fuse_new(struct fuse_transport **ret, const struct transport_options *o)
+static struct fuse_transport *downcast(const struct transport *t)
+{
+	return container_of(t, struct fuse_transport, base);
+}
+
+/* A transport, and with @how its device. */
+static int new_transport(struct transport **ret, const struct transport_options *o,
+			 int (*how)(struct fuse_transport *t))
 {
 	struct fuse_transport *t = calloc(1, sizeof(*t));
+	int r;
 
 	if (!t)
 		return -ENOMEM;
@@ -199,35 +192,23 @@ int fuse_new(struct fuse_transport **ret, const struct transport_options *o)
 	t->o = *o;
 	t->fd = t->mount_fd = t->loop_fd = t->note_fd = -1;
 	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (t->failed_fd < 0) {
-		int r = -errno;
-
-		free(t);
-		return r;
-	}
-	*ret = t;
-	return 0;
-}
-
-static struct fuse_transport *downcast(const struct transport *t)
-{
-	return container_of(t, struct fuse_transport, base);
-}
-
-static int prepare(struct transport **ret, const struct transport_options *o)
-{
-	struct fuse_transport *t;
-	int r = fuse_new(&t, o);
-
-	if (r < 0)
-		return r;
-	r = fuse_adopt(t);
+	r = t->failed_fd < 0 ? -errno : how(t);
 	if (r < 0) {
-		fuse_free(t);
+		tear_down(t);
 		return r;
 	}
 	*ret = &t->base;
 	return 0;
+}
+
+static int fuse_open(struct transport **ret, const struct transport_options *o)
+{
+	return new_transport(ret, o, make);
+}
+
+static int fuse_prepare(struct transport **ret, const struct transport_options *o)
+{
+	return new_transport(ret, o, fuse_adopt);
 }
 
 static int resume(struct transport *base)
@@ -236,29 +217,8 @@ static int resume(struct transport *base)
 	int r = fuse_resume(t);
 
 	if (r < 0)
-		fuse_free(t);
+		tear_down(t);
 	return r;
-}
-
-static int fuse_open(struct transport **ret, const struct transport_options *o)
-{
-	struct fuse_transport *t;
-	int r;
-
-	if (o->takeover) {
-		r = prepare(ret, o);
-		return r < 0 ? r : resume(*ret);
-	}
-	r = fuse_new(&t, o);
-	if (r < 0)
-		return r;
-	r = make(t);
-	if (r < 0) {
-		fuse_free(t);
-		return r;
-	}
-	*ret = &t->base;
-	return 0;
 }
 
 static int fuse_close(struct transport *base)
@@ -273,7 +233,7 @@ static int fuse_close(struct transport *base)
 	if (r < 0)
 		log_warn("fuse: %s is still open somewhere; it is taken away all the same",
 			 t->device);
-	fuse_free(t);
+	tear_down(t);
 	return r;
 }
 
@@ -298,7 +258,7 @@ const struct transport_ops transport_fuse = {
 	.keep = fuse_keep,
 	.gone = fuse_gone,
 	.open = fuse_open,
-	.prepare = prepare,
+	.prepare = fuse_prepare,
 	.resume = resume,
 	.close = fuse_close,
 	.device = fuse_device,

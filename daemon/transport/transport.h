@@ -50,14 +50,10 @@ struct transport_options {
 	struct beat *beats; /* one for each data thread */
 	int buffers_fd;	    /* for data_thread_buffers(); -1: none */
 	/*
-	 * A device that the engine's pages belong to and whose server died: it is taken over
-	 * instead of a new one made.  Or NULL.
+	 * For prepare(): the device that the engine's pages belong to, and what its server's
+	 * keep() had said, from which is taken what is needed, also on failure; -1 is left.
 	 */
 	const char *takeover;
-	/*
-	 * With takeover: what the dead server's keep() had said.  open() takes from it what it
-	 * needs, also when it fails, and leaves -1.
-	 */
 	struct transport_kept *kept;
 };
 
@@ -84,17 +80,17 @@ struct transport_ops {
 	 */
 	bool (*gone)(const struct transport *t);
 	/*
-	 * The device answers when this returns.  Logged; nothing is left behind on failure, but for
-	 * a device that was to be taken over.
+	 * Makes a device, which answers when this returns.  Logged; nothing is left behind on
+	 * failure.
 	 */
 	int (*open)(struct transport **ret, const struct transport_options *o);
 	/*
-	 * open() with takeover in two parts, so that the second has little to do.  The first is
-	 * done while the former server still serves, asks nothing of the device and no more of the
-	 * engine than its queues, which may be standing by.  The second, when that server is dead
-	 * and the engine has taken over, allocates nothing that is large.  On failure of either the
-	 * device is left as it is, and the transport is to be closed by nobody.  NULL: open() does
-	 * it all.
+	 * With queues_of: takes a device over, in two parts, so that the second has little to do.
+	 * The first may be done while the former server still serves, asks nothing of the device
+	 * and no more of the engine than its queues, which may be standing by.  The second, when
+	 * that server is dead and the engine has taken over, allocates nothing that is large.
+	 * Logged; on failure of either the device is left as it is, and the transport is to be
+	 * closed by nobody.
 	 */
 	int (*prepare)(struct transport **ret, const struct transport_options *o);
 	int (*resume)(struct transport *t);

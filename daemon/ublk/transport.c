@@ -397,7 +397,9 @@ static struct ublk_transport *downcast(const struct transport *t)
 	return container_of(t, struct ublk_transport, base);
 }
 
-static int allocate(struct ublk_transport **ret, const struct transport_options *o)
+/* A transport, and with @how its device. */
+static int new_transport(struct transport **ret, const struct transport_options *o,
+			 int (*how)(struct ublk_transport *t))
 {
 	struct ublk_transport *t = calloc(1, sizeof(*t));
 	int r;
@@ -409,28 +411,24 @@ static int allocate(struct ublk_transport **ret, const struct transport_options 
 	t->fd = -1;
 	t->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = t->failed_fd < 0 ? -errno : ublk_control_open(&t->control);
-	if (r < 0) {
-		tear_down(t);
-		return r;
-	}
-	*ret = t;
-	return 0;
-}
-
-static int ublk_prepare(struct transport **ret, const struct transport_options *o)
-{
-	struct ublk_transport *t;
-	int r = allocate(&t, o);
-
-	if (r < 0)
-		return r;
-	r = adopt(t);
+	if (r == 0)
+		r = how(t);
 	if (r < 0) {
 		tear_down(t);
 		return r;
 	}
 	*ret = &t->base;
 	return 0;
+}
+
+static int ublk_open(struct transport **ret, const struct transport_options *o)
+{
+	return new_transport(ret, o, make);
+}
+
+static int ublk_prepare(struct transport **ret, const struct transport_options *o)
+{
+	return new_transport(ret, o, adopt);
 }
 
 static int ublk_resume(struct transport *base)
@@ -441,28 +439,6 @@ static int ublk_resume(struct transport *base)
 	if (r < 0)
 		tear_down(t);
 	return r;
-}
-
-static int ublk_open(struct transport **ret, const struct transport_options *o)
-{
-	struct ublk_transport *t;
-	int r;
-
-	if (o->takeover) {
-		r = ublk_prepare(ret, o);
-		return r < 0 ? r : ublk_resume(*ret);
-	}
-	r = allocate(&t, o);
-	if (r < 0)
-		return r;
-	r = make(t);
-	if (r < 0) {
-		tear_down(t);
-		return r;
-	}
-	own(t);
-	*ret = &t->base;
-	return 0;
 }
 
 static int ublk_close(struct transport *base)

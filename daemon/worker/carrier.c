@@ -138,6 +138,12 @@ int carrier_choose_for(struct carrier *c, const struct config *config, const cha
 	return 0;
 }
 
+int carrier_prepare(const struct carrier *c, struct transport **ret, struct transport_options *o)
+{
+	o->nqueues = c->nqueues;
+	return c->ops->prepare(ret, o);
+}
+
 int carrier_open(struct carrier *c, struct transport **ret, struct transport_options *o)
 {
 	int r;
@@ -145,11 +151,9 @@ int carrier_open(struct carrier *c, struct transport **ret, struct transport_opt
 	while (true) {
 		const struct transport_ops *other;
 
-		o->nqueues = c->nqueues;
-		if (!o->takeover)
-			o->nqueues = (unsigned)min_u64(queues(c, c->ops), c->nqueues);
+		o->nqueues = (unsigned)min_u64(queues(c, c->ops), c->nqueues);
 		r = c->ops->open(ret, o);
-		if (r == 0 || o->takeover)
+		if (r == 0)
 			return r;
 		other = next(c, c->ops);
 		if (!other)

@@ -28,6 +28,12 @@ int carrier_choose_for(struct carrier *c, const struct config *config, const cha
 		       const struct transport_kept *kept);
 
 /*
+ * The first part of a takeover by the transport that was chosen for it; see transport.h.
+ * @o->nqueues is set here.
+ */
+int carrier_prepare(const struct carrier *c, struct transport **ret, struct transport_options *o);
+
+/*
  * Makes the device; if that fails and the choice was ours, with the next transport that can be
  * used.  @o->nqueues is set here.
  */

@@ -314,10 +314,7 @@ static int prepare_transport(struct worker *w)
 {
 	struct transport_options o = transport_options(w);
 
-	if (!w->start->standby || !w->carrier.ops->prepare)
-		return 0;
-	o.nqueues = w->carrier.nqueues;
-	return w->carrier.ops->prepare(&w->transport, &o);
+	return inherits(w) ? carrier_prepare(&w->carrier, &w->transport, &o) : 0;
 }
 
 static int open_transport(struct worker *w)
@@ -325,8 +322,8 @@ static int open_transport(struct worker *w)
 	struct transport_options o = transport_options(w);
 	int r;
 
-	r = w->transport ? w->carrier.ops->resume(w->transport)
-			 : carrier_open(&w->carrier, &w->transport, &o);
+	r = inherits(w) ? w->carrier.ops->resume(w->transport)
+			: carrier_open(&w->carrier, &w->transport, &o);
 	if (r < 0)
 		return r;
 	device_disk(w->carrier.ops->device(w->transport), &w->disk);

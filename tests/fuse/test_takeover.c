@@ -227,7 +227,9 @@ static int take_over(struct server *s, struct estate *e)
 	o = options(s->engine);
 	o.takeover = e->device;
 	o.kept = &e->kept;
-	r = transport_fuse.open(&s->transport, &o);
+	r = transport_fuse.prepare(&s->transport, &o);
+	if (r == 0)
+		r = transport_fuse.resume(s->transport);
 	if (r < 0)
 		free_engine(s);
 	return r;
@@ -436,7 +438,6 @@ static void wait_for_reads(struct reader *r, uint64_t n)
 static void prepared_in_advance(void **state)
 {
 	struct transport_options o;
-	struct fuse_transport *t;
 	struct reader r = {0};
 	uint64_t killed, dead, resumed;
 	struct estate e;
@@ -450,8 +451,7 @@ static void prepared_in_advance(void **state)
 	o = options(s.engine);
 	o.takeover = e.device;
 	o.kept = &e.kept;
-	assert_int_equal(fuse_new(&t, &o), 0);
-	assert_int_equal(fuse_adopt(t), 0);
+	assert_int_equal(transport_fuse.prepare(&s.transport, &o), 0);
 	/* The other one serves as before, and what it is given now is taken over too. */
 	write_slot(e.device, 4, 0x62);
 	r.device = e.device;
@@ -461,10 +461,9 @@ static void prepared_in_advance(void **state)
 	end();
 	dead = now_ns();
 	assert_int_equal(engine_take_over(s.engine), 0);
-	assert_int_equal(fuse_resume(t), 0);
+	assert_int_equal(transport_fuse.resume(s.transport), 0);
 	resumed = now_ns();
 	assert_int_equal(mover_start(&s.mover, s.engine), 0);
-	s.transport = &t->base;
 	assert_slot(e.device, 4, 0x62);
 	wait_for_reads(&r, 100);
 	atomic_store(&r.stop, true);
@@ -512,7 +511,7 @@ static void assert_refused(struct transport_options o, const struct estate *e, c
 	}
 	o.kept = &kept;
 	stderr_capture_begin(&cap);
-	r = transport_fuse.open(&t, &o);
+	r = transport_fuse.prepare(&t, &o);
 	stderr_capture_end(&cap);
 	assert_int_equal(r, error);
 	if (!strstr(cap.text, said))

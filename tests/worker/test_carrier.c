@@ -217,7 +217,7 @@ static void what_fails_gives_way(void **state)
 	/* Not in a takeover. */
 	o.takeover = "/dev/ublkb3";
 	stderr_capture_begin(&cap);
-	r = carrier_open(&c, &t, &o);
+	r = carrier_prepare(&c, &t, &o);
 	stderr_capture_end(&cap);
 	assert_true(r < 0 && !t);
 	assert_string_equal(c.ops->name, "ublk");
