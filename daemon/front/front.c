@@ -226,12 +226,11 @@ static bool all_counted(struct front *f)
 	       (uint64_t)st.st_blocks * 512 == (uint64_t)front_present(f) * FRAME_SIZE;
 }
 
-static void punch(struct front *f, uint32_t first, uint32_t end)
+/* Frames from @first to before @end become a hole.  errno is set on failure. */
+static bool punch(struct front *f, uint32_t first, uint32_t end)
 {
-	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first * FRAME_SIZE,
-		      (off_t)(end - first) * FRAME_SIZE) < 0)
-		log_warn("front tier: %u MiB of a former process cannot be given back: %s",
-			 end - first, strerror(errno));
+	return fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)first * FRAME_SIZE, (off_t)(end - first) * FRAME_SIZE) == 0;
 }
 
 /* One call for neighbours: there may be a hundred thousand frames. */
@@ -240,7 +239,9 @@ static void punch_absent(struct front *f)
 	for (uint32_t i = 0, first = 0; i < f->nabsent; i++) {
 		if (i + 1 < f->nabsent && f->absent[i + 1] == f->absent[i] - 1)
 			continue;
-		punch(f, f->absent[i], f->absent[first] + 1);
+		if (!punch(f, f->absent[i], f->absent[first] + 1))
+			log_warn("front tier: %u MiB of a former process cannot be given back: %s",
+				 f->absent[first] + 1 - f->absent[i], strerror(errno));
 		first = i + 1;
 	}
 }
@@ -289,8 +290,7 @@ bool front_discard(struct front *f, uint32_t frame)
 {
 	generation_end(f->generations, frame);
 	CRASH_POINT(shrink_generation_cleared);
-	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)frame * FRAME_SIZE,
-		      FRAME_SIZE) < 0) {
+	if (!punch(f, frame, frame + 1)) {
 		generation_begin(f->generations, frame);
 		return false;
 	}
