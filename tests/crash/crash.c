@@ -26,17 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static pid_t new_child(void)
-{
-	pid_t pid;
-
-	life.rng.state += 1000000; /* another sequence for each child */
-	pid = fork();
-	if (pid < 0)
-		FAIL("fork: %s\n", strerror(errno));
-	return pid;
-}
-
 /* From a takeover that has hardly begun to a good many operations. */
 static void let_work(uint64_t before)
 {
@@ -61,7 +50,7 @@ static void kill_child(pid_t pid)
 static void kill_one(uint64_t i)
 {
 	uint64_t before = life.model->answered;
-	pid_t pid = new_child();
+	pid_t pid = life_fork();
 
 	if (pid == 0) {
 		life_open();
@@ -98,12 +87,12 @@ static void kill_in_turn(uint64_t kills)
 		      0);
 	if (killed == MAP_FAILED)
 		FAIL("no memory\n");
-	pid = new_child();
+	pid = life_fork();
 	if (pid == 0)
 		successor(0);
 	for (uint64_t i = 1; i <= kills; i++) {
 		before = life.model->answered;
-		next = new_child();
+		next = life_fork();
 		if (next == 0)
 			successor(i);
 		let_work(before);

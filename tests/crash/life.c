@@ -297,6 +297,17 @@ static void map_model(void)
 	}
 }
 
+pid_t life_fork(void)
+{
+	pid_t pid;
+
+	life.rng.state += 1000000; /* another sequence for each child */
+	pid = fork();
+	if (pid < 0)
+		FAIL("fork: %s\n", strerror(errno));
+	return pid;
+}
+
 void life_setup(uint64_t seed, uint64_t memory, uint64_t store, uint64_t max)
 {
 	life = (struct life){

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #define LIFE_SLOTS	   6000u
 #define LIFE_REQUESTS	   16u
@@ -71,6 +72,9 @@ void life_stand_by(void);
 bool life_hold(void);
 void life_take_over(void);
 void life_close(void);
+
+/* A child that goes on with other random numbers than those before it. */
+pid_t life_fork(void);
 
 /* Works until it is killed. */
 _Noreturn void life_run(void);

@@ -130,17 +130,6 @@ void __wrap_ring_store_write(struct ring *r, struct ring_op *op, const void *buf
 	__real_ring_store_write(r, &s->op, buf, len, off, buf_index);
 }
 
-static pid_t new_child(void)
-{
-	pid_t pid;
-
-	life.rng.state += 1000000; /* another sequence for each child */
-	pid = fork();
-	if (pid < 0)
-		FAIL("fork: %s\n", strerror(errno));
-	return pid;
-}
-
 /* What a child does, which dies at the point or is killed. */
 enum role {
 	LIVE,
@@ -191,7 +180,7 @@ static bool die_at(enum crash_point p, uint64_t passages, enum role role, bool w
 
 	atomic_store(&arm->left, (int64_t)passages);
 	atomic_store(&arm->point, p);
-	pid = new_child();
+	pid = life_fork();
 	if (pid == 0)
 		child(role, with_faults);
 	deaths++;
@@ -213,7 +202,7 @@ static void measure(bool with_faults)
 
 	memset(arm, 0, sizeof(*arm));
 	atomic_store(&arm->point, CRASH_POINT_COUNT);
-	pid = new_child();
+	pid = life_fork();
 	if (pid == 0)
 		child(TAKE_OVER, with_faults);
 	nanosleep(&while_ns, NULL);

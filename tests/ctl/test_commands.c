@@ -468,16 +468,25 @@ static void a_job_can_be_left_and_found_again(void **state)
 	assert_has(program_out, "writeback: cancelled after 0 B");
 }
 
-static void ctrl_c_leaves_the_job(void **state)
+/* A command that follows its job, which stands still. */
+static pid_t start_check(void)
 {
 	pid_t pid;
 
-	NEED_ROOT();
 	job_stands_still = true;
 	pid = program_start(false, "check");
 	for (int i = 0; i < 1000 && !job_now().id; i++)
 		usleep(20000);
 	usleep(300000);
+	return pid;
+}
+
+static void ctrl_c_leaves_the_job(void **state)
+{
+	pid_t pid;
+
+	NEED_ROOT();
+	pid = start_check();
 	kill(pid, SIGINT);
 	assert_int_equal(program_end(pid), 8);
 	assert_string_equal(program_out, "");
@@ -589,11 +598,7 @@ static void a_takeover_ends_what_the_worker_was_doing(void **state)
 	pid_t pid;
 
 	NEED_ROOT();
-	job_stands_still = true;
-	pid = program_start(false, "check");
-	for (int i = 0; i < 1000 && !job_now().id; i++)
-		usleep(20000);
-	usleep(300000);
+	pid = start_check();
 	stop(NULL);
 	usleep(300000);
 	start(NULL);

@@ -10,12 +10,7 @@ kills=$1
 size=240
 TRANSPORT=ublk zswapd_config swap device.size=1G memory.limit=64M store.path=/dev/drive0
 
-keeper /results/ready "$ZSWAPD" --config /results/swap.conf 2>/results/swap.log &
-keeper=$!
-wait_for "grep -qs '^ready 0 ' /results/ready" 60 || fail "the daemon did not become ready"
-device=$(realpath /dev/zswap/swap)
-[[ $device == /dev/ublkb* ]] || fail "$device is no ublk device"
-grep -q "^$device " /proc/swaps || fail "$device is not swap"
+kept_begin swap
 
 # The group is short of memory, the machine is not: what starts the next daemon must be able to.
 cgroup_new load $((112 << 20))
@@ -27,7 +22,7 @@ wait_for "[ \"\$(awk -v d=$device '\$1 == d { print \$4 }' /proc/swaps)\" -gt 60
 for ((n = 1; n <= kills; n++)); do
 	sleep 0.$((RANDOM % 9))
 	kill -USR1 $keeper
-	wait_for "grep -q '^ready $n ' /results/ready" 60 || fail "the daemon did not take over for the ${n}th time"
+	wait_for "grep -q '^ready $n ' /results/swap.report" 60 || fail "the daemon did not take over for the ${n}th time"
 	! has_ended $load || break
 done
 [ "$n" -gt "$kills" ] || echo "the program ended after $n kills"
@@ -35,19 +30,11 @@ status=0
 wait $load || status=$?
 cat /results/load.log
 [ $status -eq 0 ] || fail "pageload ended with status $status"
-[ "$(realpath /dev/zswap/swap)" = "$device" ] || fail "the device has changed"
-[ "$(grep -c "^$device " /proc/swaps)" -eq 1 ] || fail "$device is not swap any more"
+kept_unharmed swap
 [ "$(counter swap takeovers_total)" -ge 1 ] || fail "no takeover was counted"
-[ "$(counter swap checksum_failures_total)" -eq 0 ] || fail "checksum failures"
-[ "$(counter swap slots_lost)" -eq 0 ] || fail "slots lost"
 ok "$((n - 1)) kills under a program with $size MiB of verified pages"
-awk '$1 == "ready" && $2 > 0 { print $3 }' /results/ready | sort -n |
+awk '$1 == "ready" && $2 > 0 { print $3 }' /results/swap.report | sort -n |
 	awk '{ v[NR] = $1 } END { printf "ms from kill to ready: median %s, most %s\n", v[int((NR + 1) / 2)], v[NR] }'
 
-kill -TERM $keeper
-status=0
-wait $keeper || status=$?
-[ $status -eq 0 ] || fail "the daemon ended with status $status"
-[ ! -e "$device" ] || fail "$device is left"
-[ ! -e "${device/ublkb/ublkc}" ] || fail "${device/ublkb/ublkc} is left"
+kept_end
 test_end

@@ -12,17 +12,11 @@ set -euo pipefail
 kills=$1
 seconds=${2:-$((kills * 10))}
 size=208
-log=$TEST_DIR/kill.log
 # Whoever reads meanwhile waits for as long as the kernel takes to see that a server has died.
 expect_kernel 'task pageload[^ ]*.* blocked for more than'
 TRANSPORT=ublk zswapd_config kill device.size=512M memory.limit=48M store.path=/dev/drive0
 
-keeper "$TEST_DIR/report" "$ZSWAPD" --config "$TEST_DIR/kill.conf" 2>"$log" &
-keeper=$!
-wait_for "grep -qs '^ready 0 ' $TEST_DIR/report" 60 || fail "the daemon did not become ready"
-device=$(realpath /dev/zswap/kill)
-[[ $device == /dev/ublkb* ]] || fail "$device is no ublk device"
-grep -q "^$device " /proc/swaps || fail "$device is not swap"
+kept_begin kill
 
 # The group is short of memory, the machine is not: what starts a daemon must be able to.
 cgroup_new load $((104 << 20))
@@ -33,26 +27,18 @@ load=$!
 wait_for "grep -q 'phase rw' $TEST_DIR/load.log || has_ended $load" 120 || fail "the program does not get ready"
 [ "$(awk -v d="$device" '$1 == d { print $4 }' /proc/swaps)" -gt 60000 ] || fail "hardly anything is swapped"
 killer --keeper $keeper "$TEST_DIR/kill.conf" "$kills" "$seconds" $RANDOM worker worker worker worker both again \
-	supervisor all >"$TEST_DIR/kills" || fail "$(tail -n 1 "$TEST_DIR/kills"): $(tail -n 5 "$log")"
+	supervisor all >"$TEST_DIR/kills" || fail "$(tail -n 1 "$TEST_DIR/kills"): $(tail -n 5 "$TEST_DIR/kill.log")"
 ! has_ended $load || fail "pageload has ended: $(cat "$TEST_DIR/load.log")"
 kill -USR1 $load
 status=0
 wait $load || status=$?
 cat "$TEST_DIR/load.log"
 [ $status -eq 0 ] || fail "pageload ended with status $status"
-[ "$(realpath /dev/zswap/kill)" = "$device" ] || fail "the device has changed"
-[ "$(grep -c "^$device " /proc/swaps)" -eq 1 ] || fail "$device is not swap any more"
-[ "$(counter kill checksum_failures_total)" -eq 0 ] || fail "checksum failures"
-[ "$(counter kill slots_lost)" -eq 0 ] || fail "slots lost"
+kept_unharmed kill
 killed=$(kills_count "$TEST_DIR")
 ok "$killed processes killed under a program with $size MiB of verified pages"
 kills_report "$TEST_DIR"
 [ "$killed" -ge $((kills / 2)) ] || fail "only $killed processes were killed in $seconds s"
 
-kill -TERM $keeper
-status=0
-wait $keeper || status=$?
-[ $status -eq 0 ] || fail "the daemon ended with status $status"
-[ ! -e "$device" ] || fail "$device is left"
-[ ! -e "${device/ublkb/ublkc}" ] || fail "${device/ublkb/ublkc} is left"
+kept_end
 test_end

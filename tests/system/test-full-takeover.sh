@@ -77,10 +77,23 @@ fill()
 	[ "$(cut -d ' ' -f 6 <<<"$result")" -eq 0 ] || fail "writes failed with something other than ENOSPC: $result"
 }
 
+# writes_over_takeover COUNT ROUND SECONDS WHAT: the worker dies after so long under writes.
+writes_over_takeover()
+{
+	local load
+	bounded 60 "$SLOTS" write "$DEVICE" "$map" 0 "$1" "$2" random 4 >"$TEST_DIR/writes.log" &
+	load=$!
+	sleep "$3"
+	await_standby
+	murder
+	wait $load || fail "writes over a takeover: $(cat "$TEST_DIR/writes.log")"
+	all_right 0 $NSLOTS "$4"
+}
+
 # full_device SETTING...
 full_device()
 {
-	local holds half load i
+	local holds half i
 	rm -f "$map"
 	takeovers=0
 	zswapd_start "$n" device.size=$((NSLOTS / 256))M swap.enable=no "$@"
@@ -96,14 +109,7 @@ full_device()
 		fill 0 2048 $((i + 2))
 		[ "$(refused "$result")" -ge 1024 ] || fail "overwriting in a full device found room: $result"
 	done
-	# Under writes.
-	bounded 60 "$SLOTS" write "$DEVICE" "$map" 0 8192 4 random 4 >"$TEST_DIR/writes.log" &
-	load=$!
-	sleep 0.3
-	await_standby
-	murder
-	wait $load || fail "writes over a takeover: $(cat "$TEST_DIR/writes.log")"
-	all_right 0 $NSLOTS "after writes to a full device over a takeover"
+	writes_over_takeover 8192 4 0.3 "after writes to a full device over a takeover"
 	echo "100 %: $holds pages, 3 takeovers"
 
 	# 95 %.
@@ -118,13 +124,7 @@ full_device()
 		slots write $((i * 256)) 256 $((i + 6)) random 8
 		[ "$(refused "$result")" -eq 0 ] || fail "at 95 %, after a takeover: $result"
 	done
-	bounded 60 "$SLOTS" write "$DEVICE" "$map" 0 4096 8 random 4 >"$TEST_DIR/writes.log" &
-	load=$!
-	sleep 0.1
-	await_standby
-	murder
-	wait $load || fail "writes over a takeover: $(cat "$TEST_DIR/writes.log")"
-	all_right 0 $NSLOTS "after writes at 95 % over a takeover"
+	writes_over_takeover 4096 8 0.1 "after writes at 95 % over a takeover"
 	# Room again, of which the successor knows.
 	half=$((holds / 2))
 	bounded 30 blkdiscard --offset 0 --length $((half * 4096)) "$DEVICE"
